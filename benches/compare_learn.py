@@ -26,7 +26,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import numpy as np
 from sklearn import metrics
-from sklearn.cluster import KMeans
+from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
@@ -130,6 +130,7 @@ SAME = {"lightgbm": "boosting"}
 JOBS = {
     "kmeans-init": (blobs, 10**6, 16, given_centers, lambda m, _: m.inertia_, 2, 3),
     "kmeans": (blobs, 10**6, 16, lambda d: KMeans(8, random_state=0).fit(d["x"]), lambda m, _: m.inertia_, 2, 4),
+    "mini-batch": (blobs, 10**6, 16, lambda d: MiniBatchKMeans(8, random_state=0).fit(d["x"]), lambda m, _: m.inertia_, 20, 100),
     "pca": (decaying, 10**6, 64, lambda d: PCA(10).fit(d["x"]), explained, 1.8, 3.5),
     "truncated-svd": (decaying, 10**6, 64, lambda d: TruncatedSVD(10).fit(d["x"]), explained, 8, 30),
     "linear": (line, 10**6, 64, lambda d: LinearRegression().fit(d["x"], d["y"]), score, 25, 35),

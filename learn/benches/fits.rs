@@ -10,7 +10,7 @@
 use procfs::process::Process;
 use std::path::Path;
 use std::time::Instant;
-use tharsis_learn::cluster::KMeans;
+use tharsis_learn::cluster::{KMeans, MiniBatchKMeans};
 use tharsis_learn::decomposition::{PCA, TruncatedSVD};
 use tharsis_learn::ensemble::{HistGradientBoostingClassifier, RandomForestClassifier};
 use tharsis_learn::linear_model::{Lasso, LinearRegression, LogisticRegression, Ridge};
@@ -35,6 +35,10 @@ const JOBS: &[Job] = &[
     }),
     ("kmeans", |data| {
         let inertia = KMeans::new().n_clusters(8).fit(&data.x, ..).unwrap().inertia;
+        Box::new(move |_| inertia)
+    }),
+    ("mini-batch", |data| {
+        let inertia = MiniBatchKMeans::new().n_clusters(8).fit(&data.x, ..).unwrap().inertia;
         Box::new(move |_| inertia)
     }),
     ("pca", |data| {

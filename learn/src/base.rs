@@ -47,6 +47,12 @@ pub trait Transform {
     /// features is not that of the fit.
     fn transform(&self, x: &Tensor) -> Tensor;
 
+    /// scikit-learn's `inverse_transform`: samples from what they were mapped to, as an expression; none if
+    /// the model has no way back.
+    fn inverse(&self, _: &Tensor) -> Option<Tensor> {
+        None
+    }
+
     /// The name of the type and the numbers of the model, for the file of a pipeline; none if the model
     /// cannot be a part of one.
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {

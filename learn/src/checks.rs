@@ -103,6 +103,14 @@ impl Training {
         FitOptions::new().executor(self.engine.executor())
     }
 
+    /// As [`Training::options`], with the weights of these data.
+    pub(crate) fn weighted_options(&self) -> FitOptions {
+        match &self.weight {
+            Some(weight) => self.options().sample_weight(weight),
+            None => self.options(),
+        }
+    }
+
     /// These data without weights.
     ///
     /// # Errors

@@ -1,11 +1,15 @@
 //! Runs plans on an executor.
 
+use crate::states::lost;
 use ndarray::ArrayD;
 use std::sync::Arc;
 use tharsis_graph::Executor;
 use tharsis_numeric::errstate::{ErrState, Reaction, errstate};
 use tharsis_numeric::run::{settle, with_default};
 use tharsis_numeric::{DType, Result, Tensor, execute};
+
+/// A part of what can be stored that the values of one expression may take.
+const STORED_SHARE: u64 = 3;
 
 /// Runs passes on an executor.
 #[derive(Clone)]
@@ -26,6 +30,33 @@ impl Engine {
     /// Bytes that a plan may take.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.executor.limits().memory_bytes
+    }
+
+    /// The values of an expression, kept in the store.
+    ///
+    /// # Errors
+    /// As [`execute`].
+    #[track_caller]
+    pub(crate) fn stored(&self, expression: &Tensor) -> Result<Tensor> {
+        let ignored = Reaction::Ignore;
+        let _quiet = errstate(ErrState { divide: ignored, invalid: ignored, over: ignored });
+        execute(&[expression], &*self.executor)?.0.pop().ok_or_else(lost)
+    }
+
+    /// As [`Engine::stored`] if they are at most a third of what can be stored; else each pass makes them
+    /// again.
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
+    pub(crate) fn kept(&self, expression: &Tensor) -> Result<Tensor> {
+        let extents = expression.shape()?.iter();
+        let elements = extents.fold(1u64, |all, &extent| all.saturating_mul(extent as u64));
+        let bytes = elements.saturating_mul(size_of::<f64>() as u64);
+        if bytes <= self.executor.limits().stored_bytes / STORED_SHARE {
+            return self.stored(expression);
+        }
+        Ok(expression.clone())
     }
 
     /// Asks the executor whether there is time left, by a plan of one number: for loops between passes.

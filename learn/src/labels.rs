@@ -185,3 +185,14 @@ pub(crate) fn log_sum_exp(scores: &Tensor) -> Tensor {
     let largest = scores.max(rows());
     (scores - &largest).exp().sum(rows()).log() + largest
 }
+
+/// Values of some classes, by their positions among so many, as values of all; zero for others. (n, m) to
+/// (n, k).
+#[track_caller]
+pub(crate) fn spread(values: &Tensor, found: &[i64], classes: usize) -> Tensor {
+    if found.len() == classes {
+        return values.clone();
+    }
+    let place = |(from, to): (usize, usize)| f64::from(u8::from(found.get(from) == Some(&(to as i64))));
+    values.matmul(&crate::dense::tensor(&Array2::from_shape_fn((found.len(), classes), place)))
+}

@@ -31,8 +31,10 @@
 
 pub mod base;
 mod bounds;
+pub mod calibration;
 mod checks;
 pub mod cluster;
+pub mod compose;
 pub mod covariance;
 pub mod datasets;
 pub mod decomposition;
@@ -43,13 +45,18 @@ mod engine;
 pub mod ensemble;
 pub mod feature_selection;
 pub mod foreign;
+mod held;
+mod held_files;
 pub mod impute;
+pub mod isotonic;
 pub mod kernel_approximation;
 mod labels;
 pub mod linear_model;
 pub mod metrics;
 pub mod mixture;
 pub mod model_selection;
+pub mod multiclass;
+pub mod multioutput;
 pub mod naive_bayes;
 mod named;
 pub mod neighbors;
@@ -67,6 +74,7 @@ mod states;
 pub mod svm;
 pub mod tree;
 
+pub use held::{AnyClassifier, AnyEstimator, AnyRegressor, Classifies, FittedAny, Regresses, Tells};
 pub use named::{FittedNamed, Named, Table};
 pub use options::FitOptions;
 pub use params::{Params, Setting};

@@ -4,6 +4,7 @@
 //! field. What a type of fields takes is a [`Parameter`].
 
 use crate::checks::refused;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::{DType, Result, Tensor};
 use tharsis_programs::Look;
@@ -16,7 +17,7 @@ use tharsis_programs::Look;
 /// assert_eq!(Setting::from("log2").to_string(), "'log2'");
 /// assert_eq!(Setting::from(vec![0.25, 0.75]).to_string(), "[0.25, 0.75]");
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Setting {
     /// Python's `None`.
     None,
@@ -30,8 +31,8 @@ pub enum Setting {
     Text(String),
     /// A list of numbers.
     Numbers(Vec<f64>),
-    /// An array.
-    Array(Tensor),
+    /// An array; one of float64 in files.
+    Array(#[serde(with = "crate::saved::stored")] Tensor),
 }
 
 impl Setting {
@@ -293,6 +294,26 @@ impl Parameter for Vec<f64> {
 
     fn setting(&self) -> Setting {
         Setting::Numbers(self.clone())
+    }
+}
+
+impl Parameter for String {
+    fn words(_: usize) -> String {
+        "an instance of 'str'".to_owned()
+    }
+
+    fn of(value: &Setting) -> Option<String> {
+        if let Setting::Text(text) = value { Some(text.clone()) } else { None }
+    }
+
+    fn setting(&self) -> Setting {
+        Setting::Text(self.clone())
+    }
+}
+
+impl From<usize> for Auto<usize> {
+    fn from(number: usize) -> Auto<usize> {
+        Auto(Some(number))
     }
 }
 

@@ -2,13 +2,17 @@
 
 use crate::base::{ByClass, Estimator, FitOptions, Predict, PredictProba, Task, Transform};
 use crate::checks::refused;
-use crate::cluster::FittedKMeans;
+use crate::cluster::{FittedBisectingKMeans, FittedKMeans, FittedMiniBatchKMeans};
 use crate::decomposition::{
-    FittedFactorAnalysis, FittedFastICA, FittedIncrementalPCA, FittedPCA, FittedTruncatedSVD,
+    FittedFactorAnalysis, FittedFastICA, FittedIncrementalPCA, FittedNMF, FittedPCA, FittedTruncatedSVD,
 };
 use crate::discriminant_analysis::FittedLinearDiscriminantAnalysis;
-use crate::feature_selection::{FittedSelect, FittedVarianceThreshold};
+use crate::ensemble::{
+    FittedStackingClassifier, FittedStackingRegressor, FittedVotingClassifier, FittedVotingRegressor,
+};
+use crate::feature_selection::{FittedSelect, FittedVarianceThreshold, Support};
 use crate::impute::{FittedKNNImputer, FittedMissingIndicator, FittedSimpleImputer};
+use crate::isotonic::FittedIsotonicRegression;
 use crate::kernel_approximation::{
     FittedAdditiveChi2Sampler, FittedNystroem, FittedPolynomialCountSketch, FittedRBFSampler,
     FittedSkewedChi2Sampler,
@@ -473,10 +477,13 @@ macro_rules! steps {
 
 /// All such types.
 const STEPS: &[ReadStep] = steps![
+    FittedBisectingKMeans,
     FittedKMeans,
+    FittedMiniBatchKMeans,
     FittedFactorAnalysis,
     FittedFastICA,
     FittedIncrementalPCA,
+    FittedNMF,
     FittedPCA,
     FittedTruncatedSVD,
     FittedAdditiveChi2Sampler,
@@ -506,7 +513,19 @@ const STEPS: &[ReadStep] = steps![
     FittedStandardScaler,
     FittedTargetEncoder,
     Normalizer,
+    FittedIsotonicRegression,
+    FittedStackingClassifier,
+    FittedStackingRegressor,
+    FittedVotingClassifier,
+    FittedVotingRegressor,
+    Support,
 ];
+
+/// The transformer of a name of a type and of its numbers.
+pub(crate) fn read_step(kind: &str, body: &[u8]) -> Option<Box<dyn Transform + Send + Sync>> {
+    let (_, read) = STEPS.iter().find(|(known, _)| *known == kind)?;
+    read(body)
+}
 
 impl<M: Save> Save for FittedPipeline<M> {
     const KIND: &'static str = "Pipeline";
@@ -530,16 +549,10 @@ impl<M: Save> Save for FittedPipeline<M> {
 
     fn of_body(body: &[u8]) -> Option<FittedPipeline<M>> {
         let (steps, last): (Vec<SavedStep>, SavedStep) = decoded(body)?;
-        let read = |(name, kind, body): SavedStep| {
-            let (_, read) = STEPS.iter().find(|(known, _)| *known == kind)?;
-            Some((name, read(&body)?))
-        };
+        let read = |(name, kind, body): SavedStep| Some((name, read_step(&kind, &body)?));
         let steps = steps.into_iter().map(read).collect::<Option<_>>()?;
         let (name, kind, body) = last;
-        if kind != M::KIND {
-            return None;
-        }
-        Some(FittedPipeline { steps, last: (name, M::of_body(&body)?) })
+        Some(FittedPipeline { steps, last: (name, M::of_kind(&kind, &body)?) })
     }
 }
 

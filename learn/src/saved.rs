@@ -28,9 +28,8 @@ const NAME_BYTES_MAX: usize = 255;
 /// Names of files that are taken before a save fails.
 const PART_TRIES: usize = 64;
 
-/// Models that can be saved: those of estimators and of pipelines. Searches and models with names of features
-/// have their models for that, [`best_model`](crate::model_selection::FittedSearch::best_model) and
-/// [`model`](field@crate::FittedNamed::model).
+/// Models that can be saved: those of estimators, of pipelines and of searches. Models with names of features
+/// have their [`model`](field@crate::FittedNamed::model) for that.
 pub trait Save: Sized {
     /// The name of the type in files.
     const KIND: &'static str;
@@ -51,6 +50,12 @@ pub trait Save: Sized {
     #[track_caller]
     fn kind_and_body(&self) -> Result<(&'static str, Vec<u8>)> {
         Ok((Self::KIND, self.body()?))
+    }
+
+    /// The model of a name of a type and of its numbers, as [`kind_and_body`](Save::kind_and_body) tells
+    /// them; none for another type, or if numbers do not fit each other.
+    fn of_kind(kind: &str, body: &[u8]) -> Option<Self> {
+        if kind == Self::KIND { Self::of_body(body) } else { None }
     }
 
     /// The model as bytes.
@@ -260,7 +265,8 @@ pub(crate) mod stored {
     use tharsis_numeric::Tensor;
 
     pub(crate) fn serialize<S: Serializer>(tensor: &Tensor, serializer: S) -> Result<S::Ok, S::Error> {
-        tensor.fetch::<f64>().map_err(S::Error::custom)?.serialize(serializer)
+        let numbers = tensor.astype(tharsis_numeric::DType::F64).fetch::<f64>();
+        numbers.map_err(S::Error::custom)?.serialize(serializer)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Tensor, D::Error> {

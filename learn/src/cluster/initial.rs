@@ -132,7 +132,7 @@ fn stacked(above: &Array2<f64>, below: &Array2<f64>) -> Result<Array2<f64>> {
 
 /// Centres among weighted candidates: each is the best of several trials, drawn by weight and squared
 /// distance to those before.
-fn plus_plus(
+pub(super) fn plus_plus(
     candidates: &Array2<f64>,
     weights: &Array1<f64>,
     clusters: usize,
@@ -163,7 +163,7 @@ fn plus_plus(
 }
 
 /// Trials for each centre, as scikit-learn has them.
-fn trials(clusters: usize) -> usize {
+pub(super) fn trials(clusters: usize) -> usize {
     2 + (clusters as f64).ln() as usize
 }
 

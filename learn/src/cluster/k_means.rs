@@ -1,11 +1,11 @@
 //! Clusters around their means.
 
+use super::centers::{between, clusters, distances, inertia, nearest};
 use super::initial::{Draw, Init};
 use crate::base::{Estimator, FitOptions, Predict, Task, Transform};
-use crate::checks::{Training, in_dtype_of, of_finite, refused, samples_for};
-use crate::dense::tensor;
+use crate::checks::{Training, refused};
 use crate::params::{Auto, parameters};
-use crate::passes::{Clusters, ColumnSums, Lloyd, relative_distances};
+use crate::passes::{Clusters, ColumnSums, Lloyd};
 use crate::saved::{Save, saved};
 use crate::show;
 use crate::states::{lost, matrix};
@@ -16,6 +16,7 @@ use tharsis_numeric::random::{Generator, default_rng, default_rng_words};
 use tharsis_numeric::select::UNKNOWN;
 use tharsis_numeric::{DType, Error, Result, Tensor};
 
+const NAME: &str = "KMeans";
 /// Runs from first centres that are drawn without a look at each other.
 const RANDOM_RUNS: usize = 10;
 
@@ -212,7 +213,7 @@ impl KMeans {
             return Err(refused(format!("n_samples={rows} should be >= n_clusters={clusters}.")));
         }
         let given = match &self.init {
-            Init::Centers(centers) => Some(self.given(&training, centers)?),
+            Init::Centers(centers) => Some(given(&training, centers, clusters)?),
             Init::Parallel | Init::Random => None,
         };
         let sums = ColumnSums::of_all(&training)?;
@@ -222,22 +223,29 @@ impl KMeans {
         // Around zero, where products lose no digits.
         let lloyd = Lloyd::new(&training, &mean);
         let draw = Draw { training: &training, lloyd: &lloyd, clusters };
+        let given = given.map(|given| given - &mean);
+        let Run { centers, inertia, steps, converged } = self.best(&draw, given.as_ref(), tol)?;
+        let cluster_centers = centers + &mean;
+        let labels = distances(NAME, &training.x, &cluster_centers)?.argmin(1);
+        Ok(FittedKMeans { cluster_centers, labels, inertia, n_iter: steps, converged })
+    }
+
+    /// The best of all runs, from given centres or drawn ones; around the same point as the samples.
+    #[track_caller]
+    pub(super) fn best(&self, draw: &Draw<'_>, given: Option<&Array2<f64>>, tol: f64) -> Result<Run> {
         let mut best: Option<Run> = None;
         for run in 0..self.runs() as u64 {
-            let first = match (&given, &self.init) {
-                (Some(given), _) => given - &mean,
+            let first = match (given, &self.init) {
+                (Some(given), _) => given.clone(),
                 (None, Init::Random) => draw.random(&self.generator(run))?,
                 (None, _) => draw.parallel(&self.generator(run))?,
             };
-            let made = self.run(&lloyd, first, tol)?;
+            let made = self.run(draw.lloyd, first, tol)?;
             if best.as_ref().is_none_or(|best| made.inertia < best.inertia) {
                 best = Some(made);
             }
         }
-        let Run { centers, inertia, steps, converged } = best.ok_or_else(lost)?;
-        let cluster_centers = centers + &mean;
-        let labels = distances(&training.x, &cluster_centers)?.argmin(1);
-        Ok(FittedKMeans { cluster_centers, labels, inertia, n_iter: steps, converged })
+        best.ok_or_else(lost)
     }
 
     /// Number of runs.
@@ -288,30 +296,6 @@ impl KMeans {
         Ok(())
     }
 
-    /// The first centres that were given; (k, d).
-    #[track_caller]
-    fn given(&self, training: &Training, centers: &Tensor) -> Result<Array2<f64>> {
-        let known = training.engine.with_sizes(&[centers])?;
-        let centers = known.first().ok_or_else(lost)?;
-        let shape = centers.shape()?;
-        match *shape {
-            [found, _] if found != self.n_clusters => {
-                Err(unfit(shape, "number of clusters", self.n_clusters))
-            }
-            [_, found] if found != training.columns => {
-                Err(unfit(shape, "number of features of the data", training.columns))
-            }
-            [_, _] => {
-                let found = training.engine.run(&[&centers.astype(DType::F64)])?.pop().ok_or_else(lost)?;
-                if found.iter().any(|part| !part.is_finite()) {
-                    return Err(refused("Input init contains NaN or infinity."));
-                }
-                matrix(found)
-            }
-            _ => Err(unfit(shape, "number of clusters", self.n_clusters)),
-        }
-    }
-
     /// Steps from these centres until they rest.
     #[track_caller]
     fn run(&self, lloyd: &Lloyd<'_>, first: Array2<f64>, tol: f64) -> Result<Run> {
@@ -329,6 +313,28 @@ impl KMeans {
     }
 }
 
+/// The first centres that were given; (k, d).
+#[track_caller]
+pub(super) fn given(training: &Training, centers: &Tensor, clusters: usize) -> Result<Array2<f64>> {
+    let known = training.engine.with_sizes(&[centers])?;
+    let centers = known.first().ok_or_else(lost)?;
+    let shape = centers.shape()?;
+    match *shape {
+        [found, _] if found != clusters => Err(unfit(shape, "number of clusters", clusters)),
+        [_, found] if found != training.columns => {
+            Err(unfit(shape, "number of features of the data", training.columns))
+        }
+        [_, _] => {
+            let found = training.engine.run(&[&centers.astype(DType::F64)])?.pop().ok_or_else(lost)?;
+            if found.iter().any(|part| !part.is_finite()) {
+                return Err(refused("Input init contains NaN or infinity."));
+            }
+            matrix(found)
+        }
+        _ => Err(unfit(shape, "number of clusters", clusters)),
+    }
+}
+
 /// The error of first centres of another shape.
 #[track_caller]
 fn unfit(shape: &[usize], what: &str, count: usize) -> Error {
@@ -336,9 +342,9 @@ fn unfit(shape: &[usize], what: &str, count: usize) -> Error {
 }
 
 /// Centres at rest, or after the last step.
-struct Run {
-    centers: Array2<f64>,
-    inertia: f64,
+pub(super) struct Run {
+    pub(super) centers: Array2<f64>,
+    pub(super) inertia: f64,
     steps: usize,
     converged: bool,
 }
@@ -391,10 +397,7 @@ impl FittedKMeans {
     /// `ValueError` for another number of features; when run for NaN and infinity.
     #[track_caller]
     pub fn predict(&self, x: &Tensor) -> Tensor {
-        match distances(x, &self.cluster_centers) {
-            Ok(distances) => of_finite(&distances.argmin(1), &x.isfinite().all(1)),
-            Err(error) => Tensor::from(error),
-        }
+        nearest(NAME, x, &self.cluster_centers)
     }
 
     /// The distance of each sample (n, d) to each centre, as an expression; (n, k).
@@ -412,13 +415,7 @@ impl FittedKMeans {
     /// `ValueError` for another number of features.
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
-        match samples_for("KMeans", x, self.cluster_centers.ncols()) {
-            Ok(samples) => {
-                let between = samples.expand_dims(1) - tensor(&self.cluster_centers);
-                in_dtype_of(x, between.square().sum(2).sqrt())
-            }
-            Err(error) => Tensor::from(error),
-        }
+        between(NAME, x, &self.cluster_centers)
     }
 
     /// The negative sum of squared distances of samples (n, d) to their nearest centres, weighted.
@@ -436,25 +433,8 @@ impl FittedKMeans {
     /// `ValueError` for shapes that do not fit, NaN and infinity; errors of the pass.
     #[track_caller]
     pub fn score(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
-        let training = Training::unsupervised("KMeans", x, &options.into())?;
-        let shift = middle(&self.cluster_centers);
-        // Refuses another number of features.
-        samples_for("KMeans", &training.x, self.cluster_centers.ncols()).map(drop)?;
-        Ok(-Lloyd::new(&training, &shift).inertia(&(&self.cluster_centers - &shift))?)
+        Ok(-inertia(NAME, x, &options.into(), &self.cluster_centers)?)
     }
-}
-
-/// The squared distances to each centre, up to a summand of each sample; (n, d) to (n, k).
-#[track_caller]
-fn distances(x: &Tensor, centers: &Array2<f64>) -> Result<Tensor> {
-    let shift = middle(centers);
-    let around = samples_for("KMeans", x, centers.ncols())? - tensor(&shift);
-    Ok(relative_distances(&around, &(centers - &shift)))
-}
-
-/// The mean of the centres, around which products lose fewest digits.
-fn middle(centers: &Array2<f64>) -> Array1<f64> {
-    centers.sum_axis(Axis(0)) / centers.nrows() as f64
 }
 
 impl Estimator for KMeans {
@@ -470,35 +450,7 @@ saved!(FittedKMeans, "KMeans", |model| {
     0 < model.cluster_centers.nrows() && 0 < model.cluster_centers.ncols()
 });
 
-impl Transform for FittedKMeans {
-    #[track_caller]
-    fn transform(&self, x: &Tensor) -> Tensor {
-        FittedKMeans::transform(self, x)
-    }
-
-    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
-        Some(self.kind_and_body())
-    }
-}
-
-impl Predict for FittedKMeans {
-    const TASK: Task = Task::Unsupervised;
-
-    fn name(&self) -> &'static str {
-        "KMeans"
-    }
-
-    #[track_caller]
-    fn predict(&self, x: &Tensor) -> Tensor {
-        FittedKMeans::predict(self, x)
-    }
-
-    /// The negative inertia; the target is not read.
-    #[track_caller]
-    fn score_any(&self, x: &Tensor, _: &Tensor, options: &FitOptions) -> Result<f64> {
-        self.score(x, options)
-    }
-}
+clusters!(FittedKMeans, NAME);
 
 impl fmt::Display for FittedKMeans {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,8 +1,9 @@
 //! Some of the features of samples, and the way back.
 
+use crate::base::Transform;
 use crate::checks::{in_dtype_of, samples_for};
 use crate::dense::positions;
-use crate::saved::{EstimatorName, name_among};
+use crate::saved::{EstimatorName, Save, name_among, saved};
 use ndarray::Array1;
 use serde::{Deserialize, Deserializer, Serialize};
 use tharsis_numeric::{Result, Tensor, concatenate, where_};
@@ -17,8 +18,17 @@ pub(crate) struct Support {
 }
 
 /// The estimators that have it.
-const SELECTORS: &[&str] =
-    &["VarianceThreshold", "SelectKBest", "SelectPercentile", "SelectFpr", "SelectFdr", "SelectFwe"];
+const SELECTORS: &[&str] = &[
+    "RFE",
+    "SelectFdr",
+    "SelectFpr",
+    "SelectFromModel",
+    "SelectFwe",
+    "SelectKBest",
+    "SelectPercentile",
+    "SequentialFeatureSelector",
+    "VarianceThreshold",
+];
 
 fn selector<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<&'static str, D::Error> {
     name_among(deserializer, SELECTORS)
@@ -66,5 +76,24 @@ impl Support {
         let mut places = vec![chosen.len(); self.mask.len()];
         chosen.iter().enumerate().for_each(|(at, &column)| places[column] = at);
         Ok(concatenate(&[&samples, &zeros], 1).take_at(&positions(&places), 1))
+    }
+}
+
+saved!(Support, "Support", |support| support.is_sound(&[]));
+
+/// A choice of features alone: the step of a saved pipeline.
+impl Transform for Support {
+    #[track_caller]
+    fn transform(&self, x: &Tensor) -> Tensor {
+        Support::transform(self, x)
+    }
+
+    #[track_caller]
+    fn inverse(&self, x: &Tensor) -> Option<Tensor> {
+        Some(self.inverse_transform(x))
+    }
+
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        Some(self.kind_and_body())
     }
 }

@@ -13,6 +13,7 @@ mod least;
 pub(crate) mod line;
 mod linear_regression;
 mod logistic;
+mod logistic_cv;
 pub(crate) mod minimize;
 pub(crate) mod penalized;
 mod pursuit;
@@ -34,6 +35,7 @@ pub use lars_cv::{
 };
 pub use linear_regression::{FittedLinearRegression, LinearRegression};
 pub use logistic::{FittedLogisticRegression, LogisticRegression};
+pub use logistic_cv::{Cs, FittedLogisticRegressionCV, LogisticRegressionCV};
 pub use pursuit::{FittedOrthogonalMatchingPursuit, OrthogonalMatchingPursuit};
 pub use ridge::{FittedRidge, Ridge};
 pub use ridge_classifier::{FittedRidgeClassifier, RidgeClassifier};

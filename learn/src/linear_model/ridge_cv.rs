@@ -378,7 +378,7 @@ saved!(FittedRidgeClassifierCV, "RidgeClassifierCV", |model| are_scores_sound(
     &model.intercept
 ));
 
-predicts!(FittedRidgeClassifierCV, Classification, "RidgeClassifierCV");
+predicts!(FittedRidgeClassifierCV, Classification, "RidgeClassifierCV"; decision_function as decisions);
 
 impl fmt::Display for FittedRidgeClassifierCV {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

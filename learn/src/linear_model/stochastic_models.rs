@@ -528,7 +528,7 @@ saved!(FittedStochasticClassifier, "StochasticClassifier", |model| {
     2 <= model.classes.len() && are_scores_sound(&model.classes, &model.coef, &model.intercept)
 });
 
-predicts!(FittedStochasticClassifier, Classification, |model| model.name);
+predicts!(FittedStochasticClassifier, Classification, |model| model.name; decision_function as decisions);
 
 impl fmt::Display for FittedStochasticClassifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

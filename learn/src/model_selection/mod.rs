@@ -24,6 +24,7 @@ mod scoring;
 mod search;
 mod shuffle;
 mod strata;
+mod table;
 mod validation;
 
 pub use candidates::{Candidate, Distribution, ParamDistributions, ParamGrid};
@@ -34,7 +35,9 @@ pub use scoring::Scoring;
 pub use search::{CvResults, FittedSearch, GridSearchCV, RandomizedSearchCV};
 pub use shuffle::{Share, ShuffleSplit, TrainTest, TrainTestSplit, train_test_split};
 pub use strata::StratifiedKFold;
+pub use table::ScoreTable;
 pub use validation::{
-    ErrorScore, Folds, Validated, Validation, cross_val_predict, cross_val_predict_proba, cross_val_score,
-    cross_validate,
+    ErrorScore, Folds, FurtherScore, Validated, Validation, cross_val_predict, cross_val_predict_proba,
+    cross_val_score, cross_validate,
 };
+pub(crate) use validation::{Fit, cross_val_tell, each_split};

@@ -296,6 +296,11 @@ impl Scoring {
         Ok(Scoring { scorer: Some(scorer) })
     }
 
+    /// Whether it is not the model's own score.
+    pub(super) fn is_named(&self) -> bool {
+        self.scorer.is_some()
+    }
+
     /// The name: `score` for the model's own score.
     pub fn name(&self) -> &'static str {
         self.scorer.map_or("score", |scorer| scorer.name)
@@ -308,7 +313,7 @@ impl Scoring {
     /// `ValueError` for a score of labels and targets that are not whole, and for a score of probabilities or
     /// decisions that the model does not tell; those of the score.
     #[track_caller]
-    pub(super) fn of<M: Predict>(
+    pub(crate) fn of<M: Predict>(
         self,
         model: &M,
         x: &Tensor,

@@ -2,12 +2,15 @@
 
 use super::candidates::{Candidate, ParamDistributions, ParamGrid};
 use super::scoring::Scoring;
+use super::table::{Numbers, ScoreTable, array, deviations, means};
 use super::validation::{Problem, Validation, check_some_fit};
 use crate::base::{ByClass, Estimator, FitOptions, Predict, PredictProba, Task, Transform};
 use crate::metrics::inputs::value_error;
 use crate::params::Params;
+use crate::saved::{Save, decoded, encoded};
 use crate::{Error, Result};
-use ndarray::{Array1, Array2, Axis};
+use ndarray::{Array1, Array2};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::Tensor;
 
@@ -81,7 +84,7 @@ pub struct FittedSearch<M> {
 }
 
 /// scikit-learn's `cv_results_`: a table with a row for each candidate.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CvResults {
     /// The parameters of each candidate.
@@ -96,6 +99,8 @@ pub struct CvResults {
     pub rank_test_score: Vec<usize>,
     /// The scores of the training sets, if the options ask for them; (candidates, splits).
     pub split_train_score: Array2<f64>,
+    /// The further scores of the options, in their order.
+    pub further: Vec<ScoreTable>,
     /// Seconds of fits; (candidates, splits).
     pub fit_time: Array2<f64>,
     /// Seconds of scores; (candidates, splits).
@@ -103,8 +108,9 @@ pub struct CvResults {
 }
 
 impl CvResults {
-    /// A column of numbers by its name in scikit-learn, such as `mean_test_score` or `split0_test_score`;
-    /// none for another name, and for the parameters, which are texts and words.
+    /// A column of numbers by its name in scikit-learn, such as `mean_test_score`, `split0_test_score` or, of
+    /// a further score, `rank_test_f1_macro`; none for another name, and for the parameters, which are texts
+    /// and words.
     ///
     /// ```
     /// use tharsis_learn::linear_model::Ridge;
@@ -118,43 +124,23 @@ impl CvResults {
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
     pub fn column(&self, name: &str) -> Option<Array1<f64>> {
-        let split = |scores: &Array2<f64>, end: &str| {
-            let at: usize = name.strip_prefix("split")?.strip_suffix(end)?.parse().ok()?;
-            (at < scores.ncols()).then(|| scores.column(at).to_owned())
-        };
         match name {
-            "mean_test_score" => Some(self.mean_test_score.clone()),
-            "std_test_score" => Some(self.std_test_score.clone()),
-            "rank_test_score" => Some(self.rank_test_score.iter().map(|&rank| rank as f64).collect()),
-            "mean_train_score" if 0 < self.split_train_score.ncols() => Some(means(&self.split_train_score)),
-            "std_train_score" if 0 < self.split_train_score.ncols() => {
-                Some(deviations(&self.split_train_score))
-            }
-            "mean_fit_time" => Some(means(&self.fit_time)),
-            "std_fit_time" => Some(deviations(&self.fit_time)),
-            "mean_score_time" => Some(means(&self.score_time)),
-            "std_score_time" => Some(deviations(&self.score_time)),
-            _ => split(&self.split_test_score, "_test_score")
-                .or_else(|| split(&self.split_train_score, "_train_score")),
+            "mean_fit_time" => return Some(means(&self.fit_time)),
+            "std_fit_time" => return Some(deviations(&self.fit_time)),
+            "mean_score_time" => return Some(means(&self.score_time)),
+            "std_score_time" => return Some(deviations(&self.score_time)),
+            _ => {}
         }
+        let own = ScoreTable {
+            name: "score".to_owned(),
+            split_test_score: self.split_test_score.clone(),
+            mean_test_score: self.mean_test_score.clone(),
+            std_test_score: self.std_test_score.clone(),
+            rank_test_score: self.rank_test_score.clone(),
+            split_train_score: self.split_train_score.clone(),
+        };
+        std::iter::once(&own).chain(&self.further).find_map(|table| table.column(name))
     }
-}
-
-/// Means of rows.
-fn means(scores: &Array2<f64>) -> Array1<f64> {
-    scores.sum_axis(Axis(1)) / scores.ncols() as f64
-}
-
-/// Standard deviations of rows.
-fn deviations(scores: &Array2<f64>) -> Array1<f64> {
-    let rest = scores - &means(scores).insert_axis(Axis(1));
-    means(&rest.mapv(|rest| rest * rest)).mapv(f64::sqrt)
-}
-
-/// The place of each score, 1 for the largest; equal ones have the same.
-fn ranks(scores: &Array1<f64>) -> Vec<usize> {
-    let is_before = |other: f64, own: f64| if own.is_nan() { !other.is_nan() } else { own < other };
-    scores.iter().map(|&own| 1 + scores.iter().filter(|&&other| is_before(other, own)).count()).collect()
 }
 
 macro_rules! options {
@@ -345,6 +331,8 @@ impl<E: Estimator<Fitted: Predict> + Params + Clone> Search<E> {
         self.check_names(&candidates)?;
         let validation = Validation { fit: options.clone(), ..self.validation.clone() };
         let scoring = validation.scoring;
+        let names: Vec<&str> = validation.further_scoring.iter().map(Scoring::name).collect();
+        let mut further: Vec<Numbers> = names.iter().map(|_| Numbers::default()).collect();
         let mut problem = Problem::new(x, y, validation, E::Fitted::TASK)?;
         problem.weighs_scores = true;
         let (rows, columns) = (candidates.len(), problem.splits.len());
@@ -356,14 +344,18 @@ impl<E: Estimator<Fitted: Predict> + Params + Clone> Search<E> {
                 estimator.clone()?.fit_any(&fit.x, Some(&fit.y), &fit.options)
             })?;
             fitted += made.fitted();
-            table.test.extend(made.test_score);
-            table.train.extend(made.train_score);
+            table.scores.add(made.test_score, made.train_score);
+            for (numbers, made) in further.iter_mut().zip(made.further) {
+                numbers.add(made.test_score, made.train_score);
+            }
             table.fit_time.extend(made.fit_time);
             table.score_time.extend(made.score_time);
             failures.extend(made.failures);
         }
         check_some_fit(&failures, fitted, rows * columns)?;
-        let cv_results = table.results(candidates, (rows, columns))?;
+        let further = further.into_iter().zip(names);
+        let further = further.map(|(numbers, name)| numbers.table(name, (rows, columns)));
+        let cv_results = table.results(candidates, further.collect::<Result<_>>()?, (rows, columns))?;
         let best_index = cv_results.rank_test_score.iter().position(|&rank| rank == 1).unwrap_or(0);
         let found = FittedSearch {
             best_params: cv_results.params.get(best_index).cloned().unwrap_or_default(),
@@ -399,29 +391,36 @@ impl<E: Estimator<Fitted: Predict> + Params + Clone> Search<E> {
 /// Numbers of all candidates, split by split.
 #[derive(Default)]
 struct Table {
-    test: Vec<f64>,
-    train: Vec<f64>,
+    scores: Numbers,
     fit_time: Vec<f64>,
     score_time: Vec<f64>,
 }
 
 impl Table {
-    fn results(self, params: Vec<Candidate>, (rows, columns): (usize, usize)) -> Result<CvResults> {
-        let array = |numbers: Vec<f64>| {
-            let columns = if numbers.is_empty() { 0 } else { columns };
-            Array2::from_shape_vec((rows, columns), numbers).map_err(|_| crate::states::lost())
-        };
-        let split_test_score = array(self.test)?;
-        let mean_test_score = means(&split_test_score);
+    fn results(
+        self,
+        params: Vec<Candidate>,
+        further: Vec<ScoreTable>,
+        shape: (usize, usize),
+    ) -> Result<CvResults> {
+        let ScoreTable {
+            split_test_score,
+            mean_test_score,
+            std_test_score,
+            rank_test_score,
+            split_train_score,
+            ..
+        } = self.scores.table("score", shape)?;
         Ok(CvResults {
             params,
-            std_test_score: deviations(&split_test_score),
-            rank_test_score: ranks(&mean_test_score),
-            mean_test_score,
             split_test_score,
-            split_train_score: array(self.train)?,
-            fit_time: array(self.fit_time)?,
-            score_time: array(self.score_time)?,
+            mean_test_score,
+            std_test_score,
+            rank_test_score,
+            split_train_score,
+            further,
+            fit_time: array(self.fit_time, shape)?,
+            score_time: array(self.score_time, shape)?,
         })
     }
 }
@@ -502,6 +501,61 @@ impl<M: Transform> Transform for FittedSearch<M> {
     }
 }
 
+/// The part of a search in a file beside its model: the best candidate, its score and place, the table, the
+/// number of splits and the name of the score.
+type SavedSearch = (Candidate, f64, usize, CvResults, usize, Option<String>);
+
+impl<M: Save> Save for FittedSearch<M> {
+    const KIND: &'static str = "Search";
+
+    /// Without the `failures`, which are errors of this process.
+    #[track_caller]
+    fn body(&self) -> Result<Vec<u8>> {
+        let scoring = self.scoring.is_named().then(|| self.scoring.name().to_owned());
+        let (kind, body) = self.best_model.kind_and_body()?;
+        let (params, results) = (&self.best_params, &self.cv_results);
+        encoded(&((params, self.best_score, self.best_index, results, self.n_splits, scoring), kind, body))
+    }
+
+    fn of_body(body: &[u8]) -> Option<FittedSearch<M>> {
+        let (search, kind, body): (SavedSearch, String, Vec<u8>) = decoded(body)?;
+        let (best_params, best_score, best_index, cv_results, n_splits, scoring) = search;
+        let scoring = match scoring {
+            Some(name) => Scoring::named(&name).ok()?,
+            None => Scoring::default(),
+        };
+        if cv_results.params.len() <= best_index || !cv_results.is_sound(n_splits) {
+            return None;
+        }
+        Some(FittedSearch {
+            best_params,
+            best_score,
+            best_index,
+            cv_results,
+            n_splits,
+            failures: Vec::new(),
+            scoring,
+            best_model: M::of_kind(&kind, &body)?,
+        })
+    }
+}
+
+impl CvResults {
+    /// Whether all columns have a row for each candidate.
+    fn is_sound(&self, splits: usize) -> bool {
+        let shape = (self.params.len(), splits);
+        let is_whole = |table: &Array2<f64>| table.dim() == shape;
+        is_whole(&self.split_test_score)
+            && is_whole(&self.fit_time)
+            && is_whole(&self.score_time)
+            && self.mean_test_score.len() == shape.0
+            && self.std_test_score.len() == shape.0
+            && self.rank_test_score.len() == shape.0
+            && self.split_train_score.nrows() == shape.0
+            && self.further.iter().all(|table| table.is_sound(shape))
+    }
+}
+
 impl<M: fmt::Display> fmt::Display for FittedSearch<M> {
     /// The best parameters with their score, and the text of the best model.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -510,16 +564,5 @@ impl<M: fmt::Display> fmt::Display for FittedSearch<M> {
             write!(f, " {name}={value}")?;
         }
         write!(f, ", mean score {}\n{}", self.best_score, self.best_model)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn equal_scores_have_the_same_rank_and_nan_the_last() {
-        let scores = Array1::from(vec![0.5, f64::NAN, 0.9, 0.5, f64::NAN, 0.1]);
-        assert_eq!(ranks(&scores), [2, 5, 1, 2, 5, 4]);
     }
 }

@@ -6,6 +6,7 @@ use super::strata::Strata;
 use crate::Result;
 use crate::metrics::inputs::{equal_lengths, settled, value_error};
 use crate::metrics::options::defaults;
+use crate::params::{Parameter, Setting};
 use tharsis_numeric::Tensor;
 use tharsis_numeric::random::default_rng;
 
@@ -16,6 +17,26 @@ pub enum Share {
     Count(usize),
     /// A fraction of the rows, between 0 and 1.
     Fraction(f64),
+}
+
+impl Parameter for Share {
+    fn words(least: usize) -> String {
+        format!("{} or a float in the range (0.0, 1.0]", usize::words(least))
+    }
+
+    fn of(value: &Setting) -> Option<Share> {
+        match value {
+            Setting::Real(part) => Some(Share::Fraction(*part)),
+            _ => usize::of(value).map(Share::Count),
+        }
+    }
+
+    fn setting(&self) -> Setting {
+        match self {
+            Share::Count(count) => count.setting(),
+            Share::Fraction(part) => part.setting(),
+        }
+    }
 }
 
 impl From<f64> for Share {

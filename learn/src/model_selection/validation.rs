@@ -85,8 +85,10 @@ const MISTAKES: &[&str] = &[
 pub struct Validation {
     /// scikit-learn's `cv`: the splits.
     pub cv: Folds,
-    /// The score; by default the model's own.
+    /// The score; by default the model's own. A search chooses by it.
     pub scoring: Scoring,
+    /// Further scores of the same models: scikit-learn's `scoring` with several names.
+    pub further_scoring: Vec<Scoring>,
     /// The group of each sample, for folds that part no group; (n,).
     pub groups: Option<Tensor>,
     /// The score of a fit that fails.
@@ -102,6 +104,7 @@ impl Default for Validation {
         Validation {
             cv: Folds::default(),
             scoring: Scoring::default(),
+            further_scoring: Vec::new(),
             groups: None,
             error_score: ErrorScore::Number(f64::NAN),
             return_train_score: false,
@@ -126,6 +129,8 @@ pub struct Validated<M> {
     pub test_score: Vec<f64>,
     /// The scores of the training sets, if the options ask for them.
     pub train_score: Vec<f64>,
+    /// The further scores of the options, in their order.
+    pub further: Vec<FurtherScore>,
     /// Seconds of the fits.
     pub fit_time: Vec<f64>,
     /// Seconds of the scores.
@@ -134,6 +139,18 @@ pub struct Validated<M> {
     pub models: Vec<Option<M>>,
     /// Errors of the fits and scores that failed.
     pub failures: Vec<Error>,
+}
+
+/// A further score of [`cross_validate`], for each split.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FurtherScore {
+    /// The name of the score.
+    pub name: &'static str,
+    /// scikit-learn's `test_` and the name: the scores of the test sets.
+    pub test_score: Vec<f64>,
+    /// scikit-learn's `train_` and the name: those of the training sets, if the options ask for them.
+    pub train_score: Vec<f64>,
 }
 
 /// scikit-learn's `cross_val_score`: the score of the test set of each split.
@@ -250,22 +267,66 @@ pub fn cross_val_predict_proba<E>(
 where
     E: Estimator<Fitted: Predict + PredictProba>,
 {
-    let problem = Problem::new(x, y, options.into(), E::Fitted::TASK)?;
+    cross_val_tell(estimator, x, y, options.into(), |model, test| {
+        Ok((model.classes().to_vec(), model.predict_proba(test)))
+    })
+}
+
+/// As [`cross_val_predict`], of what `tell` says of the models of the fits: the classes that a model knows,
+/// and columns, (n, k).
+///
+/// # Errors
+/// As [`cross_val_predict_proba`]; those of `tell`.
+#[track_caller]
+pub(crate) fn cross_val_tell<E>(
+    estimator: &E,
+    x: &Tensor,
+    y: &Tensor,
+    options: Validation,
+    tell: impl Fn(&E::Fitted, &Tensor) -> Result<(Vec<i64>, Tensor)>,
+) -> Result<Tensor>
+where
+    E: Estimator<Fitted: Predict>,
+{
+    let problem = Problem::new(x, y, options, E::Fitted::TASK)?;
     let mut first: Option<Vec<i64>> = None;
     problem.told(|fit, test| {
         let model = estimator.fit_any(&fit.x, Some(&fit.y), &fit.options)?;
-        let classes = first.get_or_insert_with(|| model.classes().to_vec());
-        if classes != model.classes() {
-            return Err(value_error(format!(
-                "Number of classes in training fold ({}) does not match total number of classes ({}). Results \
-                 may not be appropriate for your use case. Use a cross-validation technique resulting in \
-                 properly stratified folds",
-                model.classes().len(),
-                classes.len()
-            )));
-        }
-        Ok(model.predict_proba(test))
+        let (found, told) = tell(&model, test)?;
+        check_classes(&found, first.get_or_insert_with(|| found.clone()))?;
+        Ok(told)
     })
+}
+
+/// The results of a function of the training set and the test set of each split.
+///
+/// # Errors
+/// As [`cross_validate`]; those of the function.
+#[track_caller]
+pub(crate) fn each_split<T>(
+    x: &Tensor,
+    y: &Tensor,
+    options: Validation,
+    task: Task,
+    mut run: impl FnMut(&Fit, &Fit) -> Result<T>,
+) -> Result<Vec<T>> {
+    let problem = Problem::new(x, y, options, task)?;
+    let splits = problem.splits.iter();
+    splits.map(|split| run(&problem.part(&split.train), &problem.part(&split.test))).collect()
+}
+
+/// Checks that the classes of a fit are those of the first one.
+#[track_caller]
+fn check_classes(found: &[i64], first: &[i64]) -> Result<()> {
+    if found == first {
+        return Ok(());
+    }
+    Err(value_error(format!(
+        "Number of classes in training fold ({}) does not match total number of classes ({}). Results may not be \
+         appropriate for your use case. Use a cross-validation technique resulting in properly stratified folds",
+        found.len(),
+        first.len()
+    )))
 }
 
 impl<M> Validated<M> {
@@ -286,10 +347,10 @@ pub(super) struct Problem {
 }
 
 /// The training set or the test set of a split.
-pub(super) struct Fit {
-    pub(super) x: Tensor,
-    pub(super) y: Tensor,
-    pub(super) options: FitOptions,
+pub(crate) struct Fit {
+    pub(crate) x: Tensor,
+    pub(crate) y: Tensor,
+    pub(crate) options: FitOptions,
 }
 
 impl Fit {
@@ -372,9 +433,15 @@ impl Problem {
         most: usize,
         fit: impl Fn(&Fit) -> Result<M>,
     ) -> Result<Validated<M>> {
+        let further = self.options.further_scoring.iter().map(|scoring| FurtherScore {
+            name: scoring.name(),
+            test_score: Vec::new(),
+            train_score: Vec::new(),
+        });
         let mut found = Validated {
             test_score: Vec::new(),
             train_score: Vec::new(),
+            further: further.collect(),
             fit_time: Vec::new(),
             score_time: Vec::new(),
             models: Vec::new(),
@@ -392,19 +459,14 @@ impl Problem {
             };
             found.fit_time.push(started.elapsed().as_secs_f64());
             let started = Instant::now();
-            let mut score = |part: &Fit| -> Result<f64> {
-                let made = model.as_ref().map(|model| self.scored(model, part));
-                match (made, self.options.error_score) {
-                    (Some(Ok(score)), _) => Ok(score),
-                    (Some(Err(error)), _) => self.failed(error, &mut found.failures),
-                    (None, ErrorScore::Number(number)) => Ok(number),
-                    (None, ErrorScore::Raise) => Ok(f64::NAN),
-                }
-            };
-            let test = score(&self.part(&split.test))?;
-            found.test_score.push(test);
+            let mut test = self.scores(model.as_ref(), &self.part(&split.test), &mut found.failures)?;
+            found.test_score.push(test.remove(0));
+            found.further.iter_mut().zip(test).for_each(|(further, score)| further.test_score.push(score));
             if self.options.return_train_score {
-                found.train_score.push(score(&training)?);
+                let mut train = self.scores(model.as_ref(), &training, &mut found.failures)?;
+                found.train_score.push(train.remove(0));
+                let further = found.further.iter_mut().zip(train);
+                further.for_each(|(further, score)| further.train_score.push(score));
             }
             found.score_time.push(started.elapsed().as_secs_f64());
             found.models.push(model);
@@ -412,12 +474,33 @@ impl Problem {
         Ok(found)
     }
 
-    /// The score of a model on a part of the samples.
+    /// All scores of a model on a part of the samples, the first one by which is chosen.
     #[track_caller]
-    fn scored<M: Predict>(&self, model: &M, part: &Fit) -> Result<f64> {
+    fn scores<M: Predict>(
+        &self,
+        model: Option<&M>,
+        part: &Fit,
+        failures: &mut Vec<Error>,
+    ) -> Result<Vec<f64>> {
+        let all = std::iter::once(&self.options.scoring).chain(&self.options.further_scoring);
+        let one = |scoring: &Scoring| {
+            let made = model.map(|model| self.scored(*scoring, model, part));
+            match (made, self.options.error_score) {
+                (Some(Ok(score)), _) => Ok(score),
+                (Some(Err(error)), _) => self.failed(error, failures),
+                (None, ErrorScore::Number(number)) => Ok(number),
+                (None, ErrorScore::Raise) => Ok(f64::NAN),
+            }
+        };
+        all.map(one).collect()
+    }
+
+    /// A score of a model on a part of the samples.
+    #[track_caller]
+    fn scored<M: Predict>(&self, scoring: Scoring, model: &M, part: &Fit) -> Result<f64> {
         let Fit { x, y, options } = part;
         let options = if self.weighs_scores { options.clone() } else { options.unweighted() };
-        self.options.scoring.of(model, x, y, &options)
+        scoring.of(model, x, y, &options)
     }
 
     /// The score of what has failed, whose error is kept.

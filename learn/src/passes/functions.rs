@@ -3,6 +3,7 @@
 //! Each makes a state of some rows, or a number for each row, by a kernel that reads them once
 //! ([`tharsis_kernels::rows`]).
 
+use crate::passes::coordinates::{solved_rows, steps_of_rows};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -38,6 +39,12 @@ pub(crate) enum Of {
     /// The loss of logistic regression, its slope by the intercept, and those by the coefficients. Inputs:
     /// the rows; targets; the weights; the coefficients; the intercept.
     Logistic { weighted: bool },
+    /// Weights that are not negative, from zero on until they rest. Inputs: products of samples and parts;
+    /// products of parts; the part of the first slope at which steps end, and their most.
+    NonNegative,
+    /// Such weights after a step, and the slope before it. Inputs: products of samples and parts; the
+    /// weights; products of parts.
+    NonNegativeStep,
 }
 
 /// A function of rows, with the memory that it takes.
@@ -68,7 +75,7 @@ pub(crate) fn find_foreign(name: &ForeignName) -> Option<Arc<dyn Foreign>> {
 
 /// All functions.
 fn all() -> Vec<Of> {
-    let mut all = vec![Of::Add, Of::Least, Of::ColumnEnds];
+    let mut all = vec![Of::Add, Of::Least, Of::ColumnEnds, Of::NonNegative, Of::NonNegativeStep];
     for weighted in [false, true] {
         all.push(Of::ColumnSums { weighted });
         all.push(Of::Logistic { weighted });
@@ -104,6 +111,7 @@ impl Foreign for RowFunction {
             Of::Distances { .. } => "distances",
             Of::Inertia { .. } => "inertia",
             Of::Logistic { .. } => "logistic loss",
+            Of::NonNegative | Of::NonNegativeStep => "weights that are not negative",
         }
         .to_owned()
     }
@@ -163,6 +171,21 @@ impl Foreign for RowFunction {
                 let of = Scored { rows: &rows, targets: &targets, weights, coef: &coef, intercept };
                 let loss = logistic_loss(of);
                 [vec![loss.sum, loss.intercept], loss.coef].concat()
+            }
+            Of::NonNegative | Of::NonNegativeStep => {
+                let count = inputs.columns();
+                let (products, second, third) = (inputs.next()?, inputs.next()?, inputs.next()?);
+                let is_solved = self.of == Of::NonNegative;
+                let gram = if is_solved { &second } else { &third };
+                if count == 0 || gram.len() != count * count {
+                    return Err(Error::Internal("weights of other parts".to_owned()));
+                }
+                let (made, columns) = if is_solved {
+                    (solved_rows(&products, &second, &third, count), count)
+                } else {
+                    (steps_of_rows(&products, &second, &third, count), count + 1)
+                };
+                return Ok(Chunk::from_elements(&[made.len() / columns, columns], &made)?);
             }
         };
         Ok(Chunk::from_elements(&[1, made.len()], &made)?)
@@ -243,6 +266,8 @@ mod tests {
                     args.push(point.clone());
                     args.extend(others.then(|| chunk(&[1, 1], &[0.5])));
                 }
+                Of::NonNegative => args.extend([centers.clone(), chunk(&[1, 2], &[1e-6, 20.0])]),
+                Of::NonNegativeStep => args.extend([rows.clone(), centers.clone()]),
                 Of::Logistic { weighted } => {
                     args.extend(std::iter::repeat_n(&beside, 1 + usize::from(weighted)).cloned());
                     args.extend([point.clone(), chunk(&[1, 1], &[0.5])]);

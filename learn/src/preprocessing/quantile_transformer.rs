@@ -222,6 +222,11 @@ impl Transform for FittedQuantileTransformer {
         FittedQuantileTransformer::transform(self, x)
     }
 
+    #[track_caller]
+    fn inverse(&self, x: &Tensor) -> Option<Tensor> {
+        Some(self.inverse_transform(x))
+    }
+
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }

@@ -211,6 +211,11 @@ impl Transform for FittedStandardScaler {
         FittedStandardScaler::transform(self, x)
     }
 
+    #[track_caller]
+    fn inverse(&self, x: &Tensor) -> Option<Tensor> {
+        Some(self.inverse_transform(x))
+    }
+
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }

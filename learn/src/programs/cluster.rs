@@ -4,7 +4,8 @@ use super::args::{INTEGER_OR_NONE, N_JOBS, RANDOM_STATE, VERBOSE, class};
 use super::model::{array, model, real, whole, wholes};
 use super::object::{Class, Instance, Labels};
 use crate::cluster::{
-    AgglomerativeClustering, DBSCAN, FittedAgglomerativeClustering, FittedDBSCAN, FittedKMeans, KMeans,
+    AgglomerativeClustering, BisectingKMeans, DBSCAN, FittedAgglomerativeClustering, FittedBisectingKMeans,
+    FittedDBSCAN, FittedKMeans, FittedMiniBatchKMeans, KMeans, MiniBatchKMeans,
 };
 use crate::labels::class_tensor;
 use tharsis_numeric::Tensor;
@@ -20,9 +21,70 @@ static DENSE: Class =
     Class { fit_predict: Some(Labels::Attribute("labels_")), ..Class::unsupervised("DBSCAN") };
 static K_MEANS: Class =
     Class { fit_predict: Some(Labels::Attribute("labels_")), ..Class::unsupervised("KMeans") };
+static MINI_BATCH: Class =
+    Class { fit_predict: Some(Labels::Attribute("labels_")), ..Class::unsupervised("MiniBatchKMeans") };
+static BISECTING: Class =
+    Class { fit_predict: Some(Labels::Attribute("labels_")), ..Class::unsupervised("BisectingKMeans") };
 
 /// The estimators of clusters.
-pub(super) const ROWS: &[Row<Value, Scope>] = &[AGGLOMERATIVE_ROW, DBSCAN_ROW, K_MEANS_ROW];
+pub(super) const ROWS: &[Row<Value, Scope>] =
+    &[AGGLOMERATIVE_ROW, BISECTING_ROW, DBSCAN_ROW, K_MEANS_ROW, MINI_BATCH_ROW];
+
+const N_CLUSTERS: Param = Param::new("n_clusters", Kind::Integer, Preset::Integer(8));
+/// First centres: a way to draw them, or an array.
+const INIT: Param = Param::new(
+    "init",
+    Kind::OneOf(&[Kind::Choice(&["k-means++", "random"]), Kind::Array]),
+    Preset::Text("k-means++"),
+)
+.keyword();
+
+const N_INIT: Param =
+    Param::new("n_init", Kind::OneOf(&[Kind::Choice(&["auto"]), Kind::Integer]), Preset::Text("auto"))
+        .keyword();
+
+const MINI_BATCH_ROW: Row<Value, Scope> = class(
+    "sk.cluster.MiniBatchKMeans",
+    &[
+        N_CLUSTERS,
+        INIT,
+        Param::new("max_iter", Kind::Integer, Preset::Integer(100)).keyword(),
+        Param::new("batch_size", Kind::Integer, Preset::Integer(1024)).keyword(),
+        VERBOSE,
+        Param::new("compute_labels", Kind::Boolean, Preset::Boolean(true)).keyword(),
+        RANDOM_STATE,
+        Param::new("tol", Kind::Real, Preset::Real(0.0)).keyword(),
+        Param::new("max_no_improvement", INTEGER_OR_NONE, Preset::Integer(10)).keyword(),
+        Param::new("init_size", INTEGER_OR_NONE, Preset::None).keyword(),
+        N_INIT,
+        Param::new("reassignment_ratio", Kind::Real, Preset::Real(0.01)).keyword(),
+    ],
+    "clusters around means that few samples at a time move",
+    |args, _| Instance::made::<MiniBatchKMeans>(&MINI_BATCH, args),
+);
+
+const BISECTING_ROW: Row<Value, Scope> = class(
+    "sk.cluster.BisectingKMeans",
+    &[
+        N_CLUSTERS,
+        Param::new("init", Kind::Choice(&["k-means++", "random"]), Preset::Text("random")).keyword(),
+        Param::new("n_init", Kind::Integer, Preset::Integer(1)).keyword(),
+        RANDOM_STATE,
+        Param::new("max_iter", Kind::Integer, Preset::Integer(300)).keyword(),
+        VERBOSE,
+        Param::new("tol", Kind::Real, Preset::Real(1e-4)).keyword(),
+        Param::new("copy_x", Kind::Boolean, Preset::Boolean(true)).keyword(),
+        Param::new("algorithm", Kind::Choice(&["lloyd", "elkan"]), Preset::Text("lloyd")).keyword().fixed(),
+        Param::new(
+            "bisecting_strategy",
+            Kind::Choice(&["biggest_inertia", "largest_cluster"]),
+            Preset::Text("biggest_inertia"),
+        )
+        .keyword(),
+    ],
+    "clusters that are split in two until there are enough",
+    |args, _| Instance::made::<BisectingKMeans>(&BISECTING, args),
+);
 
 /// Metrics of clusterings.
 const METRIC: Param =
@@ -87,15 +149,9 @@ const DBSCAN_ROW: Row<Value, Scope> = class(
 const K_MEANS_ROW: Row<Value, Scope> = class(
     "sk.cluster.KMeans",
     &[
-        Param::new("n_clusters", Kind::Integer, Preset::Integer(8)),
-        Param::new(
-            "init",
-            Kind::OneOf(&[Kind::Choice(&["k-means++", "random"]), Kind::Array]),
-            Preset::Text("k-means++"),
-        )
-        .keyword(),
-        Param::new("n_init", Kind::OneOf(&[Kind::Choice(&["auto"]), Kind::Integer]), Preset::Text("auto"))
-            .keyword(),
+        N_CLUSTERS,
+        INIT,
+        N_INIT,
         Param::new("max_iter", Kind::Integer, Preset::Integer(300)).keyword(),
         Param::new("tol", Kind::Real, Preset::Real(1e-4)).keyword(),
         VERBOSE,
@@ -141,5 +197,29 @@ model!(
         "inertia_" => real(m.inertia),
         "labels_" => Value::Tensor(m.labels.clone()),
         "n_iter_" => whole(m.n_iter),
+    },
+);
+
+model!(
+    FittedMiniBatchKMeans,
+    maps: [predict, transform],
+    score: |m, x, _y, options| m.score(x, options),
+    attributes: |m| {
+        "cluster_centers_" => array(&m.cluster_centers),
+        "inertia_" => real(m.inertia),
+        "labels_" => Value::Tensor(m.labels.clone()),
+        "n_iter_" => whole(m.n_iter),
+        "n_steps_" => whole(m.n_steps),
+    },
+);
+
+model!(
+    FittedBisectingKMeans,
+    maps: [predict, transform],
+    score: |m, x, _y, options| m.score(x, options),
+    attributes: |m| {
+        "cluster_centers_" => array(&m.cluster_centers),
+        "inertia_" => real(m.inertia),
+        "labels_" => Value::Tensor(m.labels.clone()),
     },
 );

@@ -4,8 +4,8 @@ use super::args::{COPY, INTEGER_OR_NONE, RANDOM_STATE, class};
 use super::model::{array, model, numbers, real, whole};
 use super::object::{Class, Instance};
 use crate::decomposition::{
-    FactorAnalysis, FastICA, FittedFactorAnalysis, FittedFastICA, FittedIncrementalPCA, FittedPCA,
-    FittedTruncatedSVD, IncrementalPCA, PCA, TruncatedSVD,
+    FactorAnalysis, FastICA, FittedFactorAnalysis, FittedFastICA, FittedIncrementalPCA, FittedNMF, FittedPCA,
+    FittedTruncatedSVD, IncrementalPCA, NMF, PCA, TruncatedSVD,
 };
 use tharsis_graph::Error as GraphError;
 use tharsis_numeric::protocol::{Scope, Value};
@@ -15,6 +15,7 @@ use tharsis_programs::{Kind, Param, Preset, Row};
 static FACTORS: Class = Class::unsupervised("FactorAnalysis");
 static INDEPENDENT: Class = Class::unsupervised("FastICA");
 static INCREMENTAL: Class = Class { absent: &["batch_size_"], ..Class::unsupervised("IncrementalPCA") };
+static NMF_CLASS: Class = Class::unsupervised("NMF");
 static PCA_CLASS: Class = Class::unsupervised("PCA");
 static TRUNCATED_SVD: Class = Class::unsupervised("TruncatedSVD");
 
@@ -29,6 +30,8 @@ const NORMALIZER: Param = Param::new(
 .keyword()
 .fixed();
 const TOL: Param = Param::new("tol", Kind::Real, Preset::Real(0.0)).keyword().fixed();
+
+const NMF_INITS: &[&str] = &["random", "nndsvd", "nndsvda", "nndsvdar", "custom"];
 
 /// The directions of samples.
 pub(super) const ROWS: &[Row<Value, Scope>] = &[
@@ -95,6 +98,39 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         ],
         "directions of the largest variance, of a batch of samples after the other",
         |args, _| Instance::made::<IncrementalPCA>(&INCREMENTAL, args),
+    ),
+    class(
+        "sk.decomposition.NMF",
+        &[
+            Param::new(
+                "n_components",
+                Kind::OneOf(&[Kind::Integer, Kind::Choice(&["auto"]), Kind::None]),
+                Preset::Text("auto"),
+            )
+            .only(Kind::OneOf(&[Kind::Integer, Kind::Choice(&["auto"])])),
+            Param::new("init", Kind::OneOf(&[Kind::Choice(NMF_INITS), Kind::None]), Preset::None)
+                .keyword()
+                .only(Kind::OneOf(&[Kind::Choice(&["random", "nndsvd", "nndsvda", "nndsvdar"]), Kind::None])),
+            Param::new("solver", Kind::Choice(&["mu", "cd"]), Preset::Text("cd")).keyword().fixed(),
+            Param::new(
+                "beta_loss",
+                Kind::OneOf(&[Kind::Choice(&["frobenius", "kullback-leibler", "itakura-saito"]), Kind::Real]),
+                Preset::Text("frobenius"),
+            )
+            .keyword()
+            .fixed(),
+            Param::new("tol", Kind::Real, Preset::Real(1e-4)).keyword(),
+            Param::new("max_iter", Kind::Integer, Preset::Integer(200)).keyword(),
+            RANDOM_STATE,
+            Param::new("alpha_W", Kind::Real, Preset::Real(0.0)).keyword(),
+            Param::new("alpha_H", Kind::OneOf(&[Kind::Real, Kind::Choice(&["same"])]), Preset::Text("same"))
+                .keyword(),
+            Param::new("l1_ratio", Kind::Real, Preset::Real(0.0)).keyword(),
+            super::args::VERBOSE,
+            Param::new("shuffle", Kind::Boolean, Preset::Boolean(false)).keyword().fixed(),
+        ],
+        "samples as sums of parts, none of which is negative",
+        |args, _| Instance::made::<NMF>(&NMF_CLASS, args),
     ),
     class(
         "sk.decomposition.PCA",
@@ -222,5 +258,17 @@ model!(
         "noise_variance_" => real(m.noise_variance),
         "singular_values_" => array(&m.singular_values),
         "var_" => array(&m.var),
+    },
+);
+
+model!(
+    FittedNMF,
+    maps: [inverse_transform, transform],
+    converged: |m| m.converged,
+    attributes: |m| {
+        "components_" => array(&m.components),
+        "n_components_" => whole(m.components.nrows()),
+        "n_iter_" => whole(m.n_iter),
+        "reconstruction_err_" => real(m.reconstruction_err),
     },
 );

@@ -1,14 +1,21 @@
 //! Features that tell something.
 
-use super::args::class;
-use super::model::{array, model};
+use super::args::{INTEGER_OR_NONE, N_JOBS, VERBOSE, class, integer_if_given};
+use super::held::any;
+use super::model::{Described, array, classes, model, real, supervised_score, whole, wholes};
 use super::object::{Class, Instance};
+use crate::base::Estimator;
 use crate::feature_selection::{
-    FittedSelect, FittedVarianceThreshold, SelectFdr, SelectFpr, SelectFwe, SelectKBest, SelectPercentile,
-    VarianceThreshold,
+    FittedRFE, FittedSelect, FittedSelectFromModel, FittedSequentialFeatureSelector, FittedVarianceThreshold,
+    RFE, SelectFdr, SelectFpr, SelectFromModel, SelectFwe, SelectKBest, SelectPercentile,
+    SequentialFeatureSelector, VarianceThreshold,
 };
-use tharsis_numeric::protocol::{Scope, Value};
-use tharsis_programs::{Kind, Param, Preset, Row};
+use crate::held::{AnyEstimator, Classifies, FittedAny, Regresses};
+use crate::model_selection::{Folds, Scoring, Validation};
+use crate::params::Params;
+use tharsis_numeric::protocol::{Failure, Scope, Value};
+use tharsis_numeric::{DType, Tensor};
+use tharsis_programs::{Bound, Kind, Param, Preset, Row};
 
 static VARIANCE_THRESHOLD: Class = Class::unsupervised("VarianceThreshold");
 static K_BEST: Class = Class::supervised("SelectKBest");
@@ -16,6 +23,13 @@ static PERCENTILE: Class = Class::supervised("SelectPercentile");
 static FPR: Class = Class::supervised("SelectFpr");
 static FDR: Class = Class::supervised("SelectFdr");
 static FWE: Class = Class::supervised("SelectFwe");
+static STEPS: Class = Class { absent: &["estimator_"], ..Class::supervised("RFE") };
+static BY_MODEL: Class = Class { absent: &["estimator_"], ..Class::supervised("SelectFromModel") };
+static SEQUENTIAL: Class = Class::supervised("SequentialFeatureSelector");
+
+const ESTIMATOR: Param = Param::needed("estimator", Kind::Object);
+const IMPORTANCE_GETTER: Param =
+    Param::new("importance_getter", Kind::Text, Preset::Text("auto")).keyword().fixed();
 
 /// The name of a function, where scikit-learn has the function.
 const SCORE_FUNC: Param =
@@ -64,7 +78,112 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         "features, of which one is chosen wrongly with a bounded chance",
         |args, _| Instance::made::<SelectFwe>(&FWE, args),
     ),
+    class(
+        "sk.feature_selection.RFE",
+        &[
+            ESTIMATOR,
+            Param::new(
+                "n_features_to_select",
+                Kind::OneOf(&[Kind::Integer, Kind::Real, Kind::None]),
+                Preset::None,
+            )
+            .keyword(),
+            Param::new("step", Kind::OneOf(&[Kind::Integer, Kind::Real]), Preset::Integer(1)).keyword(),
+            VERBOSE,
+            IMPORTANCE_GETTER,
+        ],
+        "features without which a model does worse, step by step",
+        |args, _| either(&STEPS, args, |class| Ok(RFE::new(class)), |numbers| Ok(RFE::new(numbers))),
+    ),
+    class(
+        "sk.feature_selection.SelectFromModel",
+        &[
+            ESTIMATOR,
+            Param::new("threshold", Kind::OneOf(&[Kind::Real, Kind::Text, Kind::None]), Preset::None)
+                .keyword(),
+            Param::new("prefit", Kind::Boolean, Preset::Boolean(false)).keyword().fixed(),
+            Param::new("norm_order", Kind::Real, Preset::Integer(1)).keyword(),
+            Param::new("max_features", INTEGER_OR_NONE, Preset::None).keyword(),
+            IMPORTANCE_GETTER,
+        ],
+        "features that count enough for a model",
+        |args, _| {
+            either(
+                &BY_MODEL,
+                args,
+                |class| Ok(SelectFromModel::new(class)),
+                |numbers| Ok(SelectFromModel::new(numbers)),
+            )
+        },
+    ),
+    class(
+        "sk.feature_selection.SequentialFeatureSelector",
+        &[
+            ESTIMATOR,
+            Param::new(
+                "n_features_to_select",
+                Kind::OneOf(&[Kind::Choice(&["auto"]), Kind::Integer, Kind::Real]),
+                Preset::Text("auto"),
+            )
+            .keyword(),
+            Param::new("tol", Kind::OneOf(&[Kind::Real, Kind::None]), Preset::None).keyword(),
+            Param::new("direction", Kind::Choice(&["forward", "backward"]), Preset::Text("forward"))
+                .keyword(),
+            Param::new("scoring", Kind::OneOf(&[Kind::Text, Kind::None]), Preset::None).keyword(),
+            Param::new("cv", INTEGER_OR_NONE, Preset::Integer(5)).keyword(),
+            N_JOBS,
+        ],
+        "features that are added, or left out, as scores on folds say",
+        |args, _| {
+            let validation = validation(args)?;
+            let other = validation.clone();
+            either(
+                &SEQUENTIAL,
+                args,
+                |class| Ok(SequentialFeatureSelector::new(class).validation(validation)),
+                |numbers| Ok(SequentialFeatureSelector::new(numbers).validation(other)),
+            )
+        },
+    ),
 ];
+
+/// The folds and the score of a call.
+fn validation(args: &Bound<Value>) -> Result<Validation, Failure> {
+    let cv = match integer_if_given(args, "cv")? {
+        None => Folds::default(),
+        Some(_) => super::args::count(args, "cv", 2)?.into(),
+    };
+    let scoring = match args.some("scoring")? {
+        None => Scoring::default(),
+        Some(_) => Scoring::named(args.text("scoring")?)?,
+    };
+    Ok(Validation { cv, scoring, ..Validation::default() })
+}
+
+/// A selector by a classifier or by a regressor, whatever the call has.
+fn either<A, B>(
+    class: &'static Class,
+    args: &Bound<Value>,
+    by_classes: impl FnOnce(AnyEstimator<Classifies>) -> Result<A, Failure>,
+    by_numbers: impl FnOnce(AnyEstimator<Regresses>) -> Result<B, Failure>,
+) -> Result<Value, Failure>
+where
+    A: Estimator<Fitted: Described + 'static> + Params + Clone + Send + Sync + 'static,
+    B: Estimator<Fitted: Described + 'static> + Params + Clone + Send + Sync + 'static,
+{
+    let value = args.value("estimator")?;
+    let classifier = any::<Classifies>(value)?;
+    if classifier.check().is_ok() {
+        return Instance::made_from(class, args, by_classes(classifier)?);
+    }
+    Instance::made_from(class, args, by_numbers(any::<Regresses>(value)?)?)
+}
+
+/// Whether each feature is chosen, as a value; (d,), bool.
+fn support(mask: &[bool]) -> Value {
+    let numbers: Vec<i64> = mask.iter().map(|&chosen| i64::from(chosen)).collect();
+    Value::Tensor(Tensor::from_elements(&[mask.len()], &numbers).astype(DType::Bool))
+}
 
 model!(
     FittedVarianceThreshold,
@@ -80,5 +199,39 @@ model!(
     attributes: |m| {
         "pvalues_" => array(&m.pvalues),
         "scores_" => array(&m.scores),
+    },
+);
+
+macro_rules! by_models {
+    ($tells:ty) => {
+        model!(
+            FittedRFE<FittedAny<$tells>>,
+            maps: [inverse_transform, predict, transform],
+            options: [decision_function, predict_proba],
+            score: |m, x, y, options| supervised_score(m, x, y, options),
+            attributes: |m| {
+                "classes_" => classes(&m.classes()?),
+                "n_features_" => whole(m.n_features()),
+                "ranking_" => wholes(&m.ranking),
+                "support_" => support(m.support()),
+            },
+        );
+
+        model!(
+            FittedSelectFromModel<FittedAny<$tells>>,
+            maps: [inverse_transform, transform],
+            attributes: |m| { "threshold_" => real(m.threshold) },
+        );
+    };
+}
+by_models!(Classifies);
+by_models!(Regresses);
+
+model!(
+    FittedSequentialFeatureSelector,
+    maps: [inverse_transform, transform],
+    attributes: |m| {
+        "n_features_to_select_" => whole(m.support().iter().filter(|chosen| **chosen).count()),
+        "support_" => support(m.support()),
     },
 );

@@ -20,6 +20,8 @@ mod dummy;
 mod encoders;
 mod feature_selection;
 mod generalized;
+mod held;
+mod holding;
 mod impute;
 mod kernels;
 mod linear;
@@ -79,6 +81,7 @@ pub const TABLES: Tables = &[
     neighbors::ROWS,
     dummy::ROWS,
     trees::ROWS,
+    holding::ROWS,
     methods::ROWS,
     classification::ROWS,
     ranking::ROWS,

@@ -6,6 +6,7 @@ use crate::checks::refused;
 use crate::dense::tensor;
 use crate::labels::class_tensor;
 use crate::neighbors::Neighbors;
+use crate::params::Params;
 use ndarray::{Array, Dimension};
 use tharsis_numeric::protocol::Value;
 use tharsis_numeric::{Scalar, Tensor};
@@ -20,6 +21,13 @@ pub(super) trait Fit: Send + Sync {
 
     /// The methods of its models.
     fn methods(&self) -> &'static [&'static str];
+
+    /// Its parameters by name.
+    fn params(&self) -> &dyn Params;
+
+    fn params_mut(&mut self) -> &mut dyn Params;
+
+    fn boxed(&self) -> Box<dyn Fit>;
 }
 
 /// A model, and the samples of its fit, mapped in their own way.
@@ -60,7 +68,7 @@ pub(super) trait Described: Model {
 
 impl<E> Fit for E
 where
-    E: base::Estimator + Send + Sync,
+    E: base::Estimator + Params + Clone + Send + Sync + 'static,
     E::Fitted: Described + 'static,
 {
     fn fit(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<Box<dyn Model>> {
@@ -75,6 +83,18 @@ where
     fn methods(&self) -> &'static [&'static str] {
         <E::Fitted as Described>::METHODS
     }
+
+    fn params(&self) -> &dyn Params {
+        self
+    }
+
+    fn params_mut(&mut self) -> &mut dyn Params {
+        self
+    }
+
+    fn boxed(&self) -> Box<dyn Fit> {
+        Box::new(self.clone())
+    }
 }
 
 /// A type of models as [`Model`]: the methods that map samples, the score, and the attributes.
@@ -83,6 +103,7 @@ macro_rules! model {
         $model:ty,
         maps: [$($map:ident),*],
         $(results: [$($result:ident),*],)?
+        $(options: [$($option:ident),*],)?
         $(neighbors: $kneighbors:ident,)?
         $(score: |$scored:ident, $x:ident, $y:ident, $options:ident| $score:expr,)?
         $(converged: |$solved:ident| $converged:expr,)?
@@ -92,6 +113,7 @@ macro_rules! model {
             const METHODS: &'static [&'static str] = &[
                 $(stringify!($map),)*
                 $($(stringify!($result),)*)?
+                $($(stringify!($option),)*)?
                 $(stringify!($kneighbors),)?
                 $($crate::programs::model::scored!($scored),)?
             ];
@@ -104,6 +126,9 @@ macro_rules! model {
                 })*
                 $($(if method == stringify!($result) {
                     return Some(self.$result(x).unwrap_or_else(tharsis_numeric::Tensor::from));
+                })*)?
+                $($(if method == stringify!($option) {
+                    return self.$option(x);
                 })*)?
                 // A model may have no such method at all.
                 let _ = (method, x);

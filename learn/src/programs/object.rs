@@ -81,10 +81,26 @@ impl Instance {
     /// As [`configured`].
     pub(super) fn made<E>(class: &'static Class, args: &Bound<Value>) -> Result<Value, Failure>
     where
-        E: base::Estimator + Params + Default + Send + Sync + 'static,
+        E: base::Estimator + Params + Default + Clone + Send + Sync + 'static,
         E::Fitted: Described + 'static,
     {
-        let estimator: E = configured(args)?;
+        Instance::made_from(class, args, E::default())
+    }
+
+    /// As [`Instance::made`], of an estimator that has those already which it is to hold.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn made_from<E>(
+        class: &'static Class,
+        args: &Bound<Value>,
+        estimator: E,
+    ) -> Result<Value, Failure>
+    where
+        E: base::Estimator + Params + Clone + Send + Sync + 'static,
+        E::Fitted: Described + 'static,
+    {
+        let estimator = configured(args, estimator)?;
         Ok(Value::Object(Arc::new(Instance::of(class, args, estimator, None))))
     }
 
@@ -96,7 +112,7 @@ impl Instance {
     where
         E: base::Estimator<Fitted = E> + Params + Default + Described + Clone + 'static,
     {
-        let estimator: E = configured(args)?;
+        let estimator = configured(args, E::default())?;
         let fitted = Fitted { model: Box::new(estimator.clone()), rows: 0, columns: None };
         Ok(Value::Object(Arc::new(Instance::of(class, args, estimator, Some(fitted)))))
     }
@@ -128,6 +144,11 @@ impl Instance {
         };
         let object: &dyn Any = &**object;
         object.downcast_ref().ok_or_else(|| Failure::kind("expected an estimator, found another object"))
+    }
+
+    /// The estimator, without its model.
+    pub(super) fn estimator(&self) -> &dyn Fit {
+        &*self.estimator
     }
 
     pub(super) fn class(&self) -> &'static Class {
@@ -272,13 +293,12 @@ impl Instance {
     }
 }
 
-/// An estimator with those of its parameters that a call has; of others it keeps the defaults.
+/// An estimator with those of its parameters that a call has; others it keeps.
 ///
 /// # Errors
 /// `ValueError` for values that a parameter does not take; `NotImplemented` for numbers of things that are
 /// too large for a process; errors of an array.
-fn configured<E: Params + Default>(args: &Bound<Value>) -> Result<E, Failure> {
-    let mut estimator = E::default();
+fn configured<E: Params>(args: &Bound<Value>, mut estimator: E) -> Result<E, Failure> {
     for (name, _) in estimator.params() {
         let Some((_, value)) = args.iter().find(|(param, _)| *param == name) else { continue };
         if name == N_ESTIMATORS.name {

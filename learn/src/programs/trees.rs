@@ -284,7 +284,7 @@ const ISOLATION_PARAMS: &[Param] = &[
 /// number.
 fn drawn<E>(class: &'static Class, args: &Bound<Value>) -> Result<Value, Failure>
 where
-    E: Estimator + Params + Default + Send + Sync + 'static,
+    E: Estimator + Params + Default + Clone + Send + Sync + 'static,
     E::Fitted: Described + 'static,
 {
     for (name, value) in args.iter().filter(|(name, _)| ["max_samples", "validation_fraction"].contains(name))

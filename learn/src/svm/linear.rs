@@ -272,7 +272,7 @@ saved!(FittedLinearSVC, "LinearSVC", |model| {
     2 <= model.classes.len() && are_scores_sound(&model.classes, &model.coef, &model.intercept)
 });
 
-predicts!(FittedLinearSVC, Classification, "LinearSVC");
+predicts!(FittedLinearSVC, Classification, "LinearSVC"; decision_function as decisions);
 
 impl fmt::Display for FittedLinearSVC {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -9,7 +9,6 @@ use ndarray::Axis;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tharsis_graph::{Executor, Foreign};
-use tharsis_numeric::errstate::{ErrState, Reaction, errstate};
 use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{DType, Index, Result, Tensor, arange, execute};
 
@@ -194,9 +193,7 @@ impl Binned {
     /// Errors of the run.
     #[track_caller]
     pub(crate) fn stored(&self, expression: &Tensor) -> Result<Tensor> {
-        let ignored = Reaction::Ignore;
-        let _quiet = errstate(ErrState { divide: ignored, invalid: ignored, over: ignored });
-        execute(&[expression], &*self.executor)?.0.pop().ok_or_else(lost)
+        self.engine.stored(expression)
     }
 
     /// The numbers of an expression.

@@ -6,11 +6,15 @@
 use ndarray::ArrayD;
 use std::sync::Arc;
 use tharsis_learn::cluster::KMeans;
+use tharsis_learn::compose::TransformedTargetRegressor;
 use tharsis_learn::covariance::{EmpiricalCovariance, LedoitWolf, OAS, ShrunkCovariance};
 use tharsis_learn::decomposition::{FactorAnalysis, IncrementalPCA, PCA, TruncatedSVD};
 use tharsis_learn::discriminant_analysis::{LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis};
 use tharsis_learn::dummy::{DummyClassifier, DummyRegressor};
-use tharsis_learn::ensemble::{HistGradientBoostingClassifier, HistGradientBoostingRegressor};
+use tharsis_learn::ensemble::{
+    AdaBoostClassifier, BaggingRegressor, HistGradientBoostingClassifier, HistGradientBoostingRegressor,
+    Voting, VotingClassifier, VotingRegressor,
+};
 use tharsis_learn::feature_selection::{SelectKBest, VarianceThreshold};
 use tharsis_learn::impute::{KNNImputer, MissingIndicator, SimpleImputer};
 use tharsis_learn::kernel_approximation::{AdditiveChi2Sampler, Nystroem, PolynomialCountSketch, RBFSampler};
@@ -20,6 +24,7 @@ use tharsis_learn::linear_model::{
     RidgeClassifier, TweedieRegressor,
 };
 use tharsis_learn::mixture::GaussianMixture;
+use tharsis_learn::multiclass::{OneVsOneClassifier, OneVsRestClassifier};
 use tharsis_learn::naive_bayes::{BernoulliNB, ComplementNB, GaussianNB, MultinomialNB};
 use tharsis_learn::neighbors::{
     KNeighborsClassifier, KNeighborsRegressor, LocalOutlierFactor, NearestCentroid, OutlierLabel,
@@ -106,7 +111,54 @@ fn subjects() -> Vec<Subject> {
     all.extend(models());
     all.extend(lines());
     all.extend(neighbors());
+    all.extend(holders());
     all
+}
+
+/// Estimators that hold others.
+fn holders() -> Vec<Subject> {
+    vec![
+        subject("VotingClassifier", [true, true, false, true], |x, y, options| {
+            let voting = VotingClassifier::new()
+                .estimator("bayes", GaussianNB::new().var_smoothing(0.0))
+                .estimator("tree", DecisionTreeClassifier::new().max_depth(2))
+                .voting(Voting::Soft);
+            model!(voting.fit(x, y, options)?, [], [predict, transform], score)
+        }),
+        subject("VotingRegressor", [true, true, false, true], |x, y, options| {
+            let voting = VotingRegressor::new()
+                .estimator("ridge", Ridge::new())
+                .estimator("tree", DecisionTreeRegressor::new().max_depth(2));
+            model!(voting.fit(x, y, options)?, [], [predict, transform], score)
+        }),
+        subject("BaggingRegressor", [true, true, false, true], |x, y, options| {
+            let bagging = BaggingRegressor::new().estimator(Ridge::new()).n_estimators(2).bootstrap(false);
+            model!(bagging.fit(x, y, options)?, [], [predict], score)
+        }),
+        subject("AdaBoostClassifier", [true, true, false, true], |x, y, options| {
+            let model = AdaBoostClassifier::new().n_estimators(6).fit(x, y, options)?;
+            let [weights, errors] = [&model.estimator_weights, &model.estimator_errors]
+                .map(|of| ndarray::Array1::from(of.clone()));
+            let state = flat(&[weights.into_dyn(), errors.into_dyn()]);
+            let kept = Arc::new(model);
+            let own = kept.clone();
+            let outputs: Outputs = Box::new(move |x| vec![own.predict(x), own.decision_function(x)]);
+            let score: Score = Box::new(move |x, y| kept.score(x, y, ..));
+            Ok(Model { state, outputs, score: Some(score) })
+        }),
+        subject("OneVsRestClassifier", [true, false, false, true], |x, y, options| {
+            let estimator = OneVsRestClassifier::new(RidgeClassifier::new());
+            model!(estimator.fit(x, y, options)?, [], [predict], score)
+        }),
+        subject("OneVsOneClassifier", [true, false, false, true], |x, y, options| {
+            let estimator = OneVsOneClassifier::new(RidgeClassifier::new());
+            model!(estimator.fit(x, y, options)?, [], [predict, decision_function], score)
+        }),
+        subject("TransformedTargetRegressor", [true, true, false, true], |x, y, options| {
+            let estimator = TransformedTargetRegressor::new().transformer(StandardScaler::new());
+            model!(estimator.fit(x, y, options)?, [], [predict], score)
+        }),
+    ]
 }
 
 /// Further linear models.

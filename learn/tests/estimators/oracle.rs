@@ -6,7 +6,8 @@ use tharsis_learn::FitOptions;
 use tharsis_numeric::{Chunks, Tensor};
 
 /// Files beside the first one.
-const FURTHER: [&str; 4] = ["clusters.json", "decompositions.json", "linear.json", "neighbors.json"];
+const FURTHER: [&str; 5] =
+    ["clusters.json", "decompositions.json", "ensembles.json", "linear.json", "neighbors.json"];
 
 /// All that was recorded.
 pub struct Answers(Value);
@@ -75,6 +76,16 @@ impl Case<'_> {
         } else {
             FitOptions::new()
         }
+    }
+
+    /// The weights of the samples, if the case has any.
+    pub fn weights(&self) -> Option<Tensor> {
+        (self.facts["weights"] == true).then(|| Tensor::from_array(&self.answers.data(self.set(), "w")))
+    }
+
+    /// The methods whose results are recorded.
+    pub fn recorded(&self) -> Vec<&str> {
+        self.facts["methods"].as_object().unwrap().keys().map(String::as_str).collect()
     }
 
     /// All parameters, by name.

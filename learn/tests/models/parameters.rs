@@ -1,8 +1,8 @@
 //! Parameters by name: each has the value that was set, and refuses what it does not take.
 
-use tharsis_learn::cluster::{AgglomerativeClustering, DBSCAN, KMeans};
+use tharsis_learn::cluster::{AgglomerativeClustering, BisectingKMeans, DBSCAN, KMeans, MiniBatchKMeans};
 use tharsis_learn::covariance::{EmpiricalCovariance, LedoitWolf, OAS, ShrunkCovariance};
-use tharsis_learn::decomposition::{FactorAnalysis, FastICA, IncrementalPCA, PCA, TruncatedSVD};
+use tharsis_learn::decomposition::{FactorAnalysis, FastICA, IncrementalPCA, NMF, PCA, TruncatedSVD};
 use tharsis_learn::discriminant_analysis::{LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis};
 use tharsis_learn::dummy::{DummyClassifier, DummyRegressor};
 use tharsis_learn::ensemble::{
@@ -13,6 +13,7 @@ use tharsis_learn::feature_selection::{
     SelectFdr, SelectFpr, SelectFwe, SelectKBest, SelectPercentile, VarianceThreshold,
 };
 use tharsis_learn::impute::{KNNImputer, MissingIndicator, SimpleImputer};
+use tharsis_learn::isotonic::IsotonicRegression;
 use tharsis_learn::kernel_approximation::{
     AdditiveChi2Sampler, Nystroem, PolynomialCountSketch, RBFSampler, SkewedChi2Sampler,
 };
@@ -49,6 +50,11 @@ fn all() -> Vec<Box<dyn Params>> {
         Box::new(CategoricalNB::new()),
         Box::new(AgglomerativeClustering::new()),
         Box::new(DBSCAN::new()),
+        Box::new(BisectingKMeans::new()),
+        Box::new(MiniBatchKMeans::new()),
+        Box::new(NMF::new()),
+        Box::new(IsotonicRegression::new()),
+        Box::new(LogisticRegressionCV::new()),
         Box::new(FactorAnalysis::new()),
         Box::new(FastICA::new()),
         Box::new(GaussianMixture::new()),
@@ -144,6 +150,10 @@ fn all() -> Vec<Box<dyn Params>> {
 fn values() -> Vec<Setting> {
     let words = [
         "auto",
+        "nndsvd",
+        "same",
+        "clip",
+        "largest_cluster",
         "gini",
         "entropy",
         "sqrt",

@@ -1,7 +1,9 @@
 //! Models as files: what is read is the model that was written, to the bit; other bytes are refused.
 
 use std::path::PathBuf;
+use tharsis_learn::calibration::*;
 use tharsis_learn::cluster::*;
+use tharsis_learn::compose::*;
 use tharsis_learn::covariance::*;
 use tharsis_learn::decomposition::*;
 use tharsis_learn::discriminant_analysis::*;
@@ -9,9 +11,12 @@ use tharsis_learn::dummy::*;
 use tharsis_learn::ensemble::*;
 use tharsis_learn::feature_selection::*;
 use tharsis_learn::impute::*;
+use tharsis_learn::isotonic::*;
 use tharsis_learn::kernel_approximation::*;
 use tharsis_learn::linear_model::*;
 use tharsis_learn::mixture::*;
+use tharsis_learn::multiclass::*;
+use tharsis_learn::multioutput::*;
 use tharsis_learn::naive_bayes::*;
 use tharsis_learn::neighbors::*;
 use tharsis_learn::pipeline::{FittedPipeline, Pipeline};
@@ -67,6 +72,28 @@ fn checked<M: Save + std::fmt::Debug>(model: &M, outputs: impl Fn(&M) -> Vec<Ten
     }
 }
 
+/// A line of one feature, here the first one.
+#[derive(Debug)]
+struct OfTarget(FittedIsotonicRegression);
+
+impl OfTarget {
+    fn predict(&self, x: &Tensor) -> Tensor {
+        self.0.predict(&x.get(&[(..).into(), 0.into()]))
+    }
+}
+
+impl Save for OfTarget {
+    const KIND: &'static str = FittedIsotonicRegression::KIND;
+
+    fn body(&self) -> Result<Vec<u8>> {
+        self.0.body()
+    }
+
+    fn of_body(body: &[u8]) -> Option<OfTarget> {
+        FittedIsotonicRegression::of_body(body).map(OfTarget)
+    }
+}
+
 macro_rules! round_trips {
     ($($name:ident: $fit:expr, [$($method:ident),+];)+) => {$(
         #[test]
@@ -85,6 +112,8 @@ round_trips! {
     lasso: |x, _, y| Lasso::new().alpha(0.1).fit(x, y, ..), [predict];
     elastic_net: |x, _, y| ElasticNet::new().alpha(0.1).fit(x, y, ..), [predict];
     logistic_regression: |x, labels, _| LogisticRegression::new().fit(x, labels, ..), [predict, predict_proba];
+    logistic_regression_cv: |x, labels, _| LogisticRegressionCV::new().cs([0.1, 1.0]).cv(2).fit(x, labels, ..),
+        [predict, predict_proba];
     gaussian_nb: |x, labels, _| GaussianNB::new().fit(x, labels, ..), [predict, predict_log_proba];
     multinomial_nb: |x, labels, _| MultinomialNB::new().fit(x, labels, ..), [predict, predict_log_proba];
     bernoulli_nb: |x, labels, _| BernoulliNB::new().binarize(1.0).fit(x, labels, ..), [predict, predict_log_proba];
@@ -102,6 +131,39 @@ round_trips! {
         [predict];
     isolation_forest: |x, _, _| IsolationForest::new().n_estimators(3).fit(x, ..), [predict, score_samples];
     k_means: |x, _, _| KMeans::new().n_clusters(3).fit(x, ..), [predict, transform];
+    mini_batch_k_means: |x, _, _| MiniBatchKMeans::new().n_clusters(3).fit(x, ..), [predict, transform];
+    bisecting_k_means: |x, _, _| BisectingKMeans::new().n_clusters(4).fit(x, ..), [predict, transform];
+    isotonic: |_, labels, y| IsotonicRegression::new().fit(y, labels, ..).map(OfTarget), [predict];
+    voting_classifier: |x, labels, _| {
+        let voting = VotingClassifier::new().estimator("tree", DecisionTreeClassifier::new().max_depth(2));
+        let line = Pipeline::new().step("scale", StandardScaler::new()).last("line", LogisticRegression::new());
+        voting.estimator("line", line).voting(Voting::Soft).fit(x, labels, ..)
+    }, [predict, transform];
+    voting_regressor: |x, _, y| {
+        let voting = VotingRegressor::new().estimator("near", KNeighborsRegressor::new());
+        voting.estimator("line", Ridge::new()).fit(x, y, ..)
+    }, [predict, transform];
+    stacking_classifier: |x, labels, _| StackingClassifier::new().estimator("bayes", GaussianNB::new()).fit(x, labels, ..),
+        [predict, transform];
+    stacking_regressor: |x, _, y| StackingRegressor::new().estimator("line", Ridge::new()).fit(x, y, ..), [predict, transform];
+    bagging_classifier: |x, labels, _| BaggingClassifier::new().n_estimators(2).fit(x, labels, ..), [predict, predict_proba];
+    bagging_regressor: |x, _, y| BaggingRegressor::new().n_estimators(2).fit(x, y, ..), [predict];
+    ada_boost_classifier: |x, labels, _| AdaBoostClassifier::new().n_estimators(3).fit(x, labels, ..),
+        [predict, decision_function];
+    ada_boost_regressor: |x, _, y| AdaBoostRegressor::new().n_estimators(3).fit(x, y, ..), [predict];
+    one_vs_rest: |x, labels, _| OneVsRestClassifier::new(GaussianNB::new()).fit(x, labels, ..), [predict];
+    one_vs_one: |x, labels, _| OneVsOneClassifier::new(GaussianNB::new()).fit(x, labels, ..), [predict, decision_function];
+    multi_output_regressor: |x, _, y| {
+        MultiOutputRegressor::new(Ridge::new()).fit(x, &tharsis_numeric::stack(&[y, y], 1), ..)
+    }, [predict];
+    multi_output_classifier: |x, labels, _| {
+        MultiOutputClassifier::new(GaussianNB::new()).fit(x, &tharsis_numeric::stack(&[labels, labels], 1), ..)
+    }, [predict];
+    mapped_targets: |x, _, y| TransformedTargetRegressor::new().transformer(StandardScaler::new()).fit(x, y, ..), [predict];
+    calibrated: |x, labels, _| CalibratedClassifierCV::new().cv(2).fit(x, labels, ..), [predict, predict_proba];
+    calibrated_lines: |x, labels, _| {
+        CalibratedClassifierCV::new().method(CalibrationMethod::Isotonic).ensemble(false).cv(2).fit(x, labels, ..)
+    }, [predict, predict_proba];
     pca: |x, _, _| PCA::new().n_components(2).whiten(true).fit(x, ..), [transform];
     truncated_svd: |x, _, _| TruncatedSVD::new().fit(x, ..), [transform];
     standard_scaler: |x, _, _| StandardScaler::new().fit(x, ..), [transform, inverse_transform];
@@ -160,6 +222,7 @@ round_trips! {
     polynomial_count_sketch: |x, _, _| PolynomialCountSketch::new().coef0(1.0).n_components(3).fit(x, ..), [transform];
     nystroem: |x, _, _| Nystroem::new().kernel(Kernel::Poly).n_components(3).fit(x, ..), [transform];
     factor_analysis: |x, _, _| FactorAnalysis::new().n_components(2).fit(x, ..), [transform];
+    nmf: |x, _, _| NMF::new().n_components(2).fit(x, ..), [transform];
     fast_ica: |x, _, _| FastICA::new().n_components(2).max_iter(5).fit(x, ..), [transform];
     full_mixture: |x, _, _| GaussianMixture::new().n_components(2).fit(x, ..), [predict_proba, score_samples];
     tied_mixture: |x, _, _| {
@@ -316,4 +379,29 @@ fn steps_of_every_type_come_back() {
     let read: FittedPipeline<FittedMaxAbsScaler> =
         FittedPipeline::from_bytes(&model.to_bytes().unwrap()).unwrap();
     assert_eq!(bits(&model.transform(&x)), bits(&read.transform(&x)));
+}
+
+#[test]
+fn models_that_hold_each_other_without_end_are_refused() {
+    // A bagging of a bagging, and so on: each holds the one before.
+    let [x, labels, _] = samples();
+    let mut held = tharsis_learn::AnyClassifier::new(GaussianNB::new());
+    for depth in 0..20 {
+        let bagging = BaggingClassifier::new().any(held).n_estimators(1).bootstrap(false);
+        let read =
+            FittedBaggingClassifier::from_bytes(&bagging.fit(&x, &labels, ..).unwrap().to_bytes().unwrap());
+        assert_eq!(read.is_ok(), depth < 16, "{depth}");
+        held = tharsis_learn::AnyClassifier::new(bagging);
+    }
+}
+
+#[test]
+fn a_model_that_tells_numbers_is_no_classifier_in_a_file() {
+    let [x, labels, y] = samples();
+    let numbers = VotingRegressor::new().estimator("a", Ridge::new()).fit(&x, &y, ..).unwrap();
+    let classes = VotingClassifier::new().estimator("a", GaussianNB::new()).fit(&x, &labels, ..).unwrap();
+    assert!(FittedVotingRegressor::from_bytes(&classes.to_bytes().unwrap()).is_err());
+    // A body with the name of a regressor where a classifier is wanted.
+    let body = numbers.body().unwrap();
+    assert!(FittedVotingClassifier::of_body(&body).is_none());
 }

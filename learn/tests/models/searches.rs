@@ -7,7 +7,9 @@ use tharsis_learn::base::{Estimator, Predict, PredictProba};
 use tharsis_learn::cluster::KMeans;
 use tharsis_learn::datasets::{load_breast_cancer, load_diabetes, load_iris};
 use tharsis_learn::discriminant_analysis::LinearDiscriminantAnalysis;
-use tharsis_learn::linear_model::{LinearRegression, LogisticRegression, Ridge, RidgeClassifier};
+use tharsis_learn::linear_model::{
+    FittedLinearRegression, FittedRidge, LinearRegression, LogisticRegression, Ridge, RidgeClassifier,
+};
 use tharsis_learn::model_selection::{
     Distribution, ErrorScore, FittedSearch, GridSearchCV, GroupKFold, KFold, ParamDistributions, ParamGrid,
     RandomizedSearchCV, Rows, Scoring, Split, StratifiedKFold, TimeSeriesSplit, Validation,
@@ -17,7 +19,7 @@ use tharsis_learn::model_selection::{
 use tharsis_learn::naive_bayes::GaussianNB;
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::StandardScaler;
-use tharsis_learn::{Error, FitOptions, Params, Setting};
+use tharsis_learn::{Error, FitOptions, Params, Save, Setting};
 use tharsis_numeric::run::with_default;
 use tharsis_numeric::{DType, LocalExecutor, Tensor, arange, zeros};
 
@@ -534,4 +536,69 @@ fn mistakes_are_told_before_a_fit() {
         );
     }
     assert!(ParamDistributions::new().candidates(0, 0).is_err());
+}
+
+#[test]
+fn several_scores_are_those_of_as_many_searches() {
+    let [x, y] = iris();
+    let search = |scoring: &str, further: &[&str]| {
+        let grid = ParamGrid::new().values("var_smoothing", [1e-9, 0.5, 1e3]);
+        let validation = Validation {
+            scoring: named(scoring),
+            further_scoring: further.iter().map(|name| named(name)).collect(),
+            return_train_score: true,
+            ..Validation::default()
+        };
+        GridSearchCV::new(GaussianNB::new(), grid).validation(validation).fit(&x, &y, ..).unwrap()
+    };
+    let many = search("accuracy", &["f1_macro", "neg_log_loss"]);
+    for name in ["f1_macro", "neg_log_loss"] {
+        let one = search(name, &[]);
+        for column in ["mean_test", "std_test", "rank_test", "split3_test", "mean_train", "split0_train"] {
+            let [found, own] = [
+                many.cv_results.column(&format!("{column}_{name}")),
+                one.cv_results.column(&format!("{column}_score")),
+            ];
+            assert_eq!(found.unwrap(), own.unwrap(), "{column} of {name}");
+        }
+    }
+    assert!(many.cv_results.column("mean_test_r2").is_none());
+    assert_eq!(many.best_index, search("accuracy", &[]).best_index);
+    let options = Validation { further_scoring: vec![named("f1_macro")], ..Validation::default() };
+    let found = cross_validate(&GaussianNB::new(), &x, &y, options).unwrap();
+    assert_eq!((found.further[0].name, found.further[0].test_score.len()), ("f1_macro", 5));
+}
+
+#[test]
+fn searches_come_back_from_files() {
+    let [x, y] = diabetes();
+    let grid = ParamGrid::new().values("alpha", [0.1, 10.0]).values("fit_intercept", [true, false]);
+    let validation = Validation {
+        scoring: named("neg_mean_squared_error"),
+        further_scoring: vec![named("r2")],
+        ..Validation::default()
+    };
+    let search = GridSearchCV::new(Ridge::new(), grid).validation(validation).fit(&x, &y, ..).unwrap();
+    let bytes = search.to_bytes().unwrap();
+    let read = FittedSearch::<FittedRidge>::from_bytes(&bytes).unwrap();
+    assert_eq!(read.to_string(), search.to_string());
+    assert_eq!(read.score(&x, &y, ..).unwrap(), search.score(&x, &y, ..).unwrap());
+    assert_eq!(read.cv_results.column("mean_test_r2"), search.cv_results.column("mean_test_r2"));
+    assert_eq!(read.to_bytes().unwrap(), bytes);
+    assert!(FittedSearch::<FittedLinearRegression>::from_bytes(&bytes).is_err());
+    for at in (0..bytes.len()).step_by(1 + bytes.len() / 80) {
+        assert!(FittedSearch::<FittedRidge>::from_bytes(&bytes[..at]).is_err());
+    }
+    // Bodies that somebody has made: a result or none.
+    let body = search.body().unwrap();
+    for at in (0..body.len()).step_by(1 + body.len() / 60) {
+        for value in [0, 1, 0x7f, 0xff] {
+            let mut changed = body.clone();
+            changed[at] = value;
+            if let Some(made) = FittedSearch::<FittedRidge>::of_body(&changed) {
+                let _ =
+                    (made.predict(&x).execute(), made.to_string(), made.cv_results.column("split4_test_r2"));
+            }
+        }
+    }
 }

@@ -18,8 +18,27 @@ use tharsis_programs::Row;
 /// The reply to a request.
 fn reply(request: &Json) -> Json {
     // As a client sends it.
-    let request = serde_json::from_str(&request.to_string()).unwrap();
+    let mut request: Json = serde_json::from_str(&request.to_string()).unwrap();
+    with_members(&mut request);
     answer_on(&request, ".".as_ref(), &Here, TABLES)
+}
+
+/// Puts steps in front of a program that make the estimators `member_bayes` and `member_ridge`, for those
+/// that hold one.
+fn with_members(request: &mut Json) {
+    let text = request.to_string();
+    let members = [("member_bayes", "sk.naive_bayes.GaussianNB"), ("member_ridge", "sk.linear_model.Ridge")];
+    for (name, class) in members {
+        if let (true, Some(steps)) = (text.contains(name), request["prog"].as_array_mut()) {
+            steps.insert(0, json!([name, class, []]));
+        }
+    }
+}
+
+/// The estimator that a class may hold.
+fn member(class: &str) -> Json {
+    let bare = class.rsplit('.').next().unwrap();
+    json!({"$": if bare.contains("Classifier") { "member_bayes" } else { "member_ridge" }})
 }
 
 /// The results of a program over samples `x` and labels `y`.
@@ -53,6 +72,7 @@ fn samples_of(class: &str) -> Json {
     match class {
         _ if is_of_labels(class) => json!({"$": "y"}),
         "sk.preprocessing.KernelCenterer" => json!(samples()[..4]),
+        "sk.isotonic.IsotonicRegression" => samples().iter().map(|row| json!([row[0]])).collect(),
         _ => json!({"$": "x"}),
     }
 }
@@ -64,11 +84,32 @@ fn is_of_labels(class: &str) -> bool {
 
 /// Parameters without which a class takes no samples of four features.
 fn params(class: &str) -> Json {
-    if class.contains("random_projection") { json!({"n_components": 2}) } else { json!({}) }
+    match class {
+        _ if class.contains("random_projection") => json!({"n_components": 2}),
+        _ if class.contains("Voting") || class.contains("Stacking") => {
+            json!({"estimators": [{"t": ["a", member(class)]}]})
+        }
+        _ if NEEDS_MEMBER.contains(&class) => json!({"estimator": member(class)}),
+        _ => json!({}),
+    }
 }
+
+/// Classes that cannot be made without an estimator.
+const NEEDS_MEMBER: [&str; 7] = [
+    "sk.feature_selection.RFE",
+    "sk.feature_selection.SelectFromModel",
+    "sk.feature_selection.SequentialFeatureSelector",
+    "sk.multiclass.OneVsOneClassifier",
+    "sk.multiclass.OneVsRestClassifier",
+    "sk.multioutput.MultiOutputClassifier",
+    "sk.multioutput.MultiOutputRegressor",
+];
 
 /// Targets that a class takes.
 fn target(class: &str) -> Json {
+    if class.contains("MultiOutput") {
+        return labels().iter().map(|label| json!([label, 1 - label])).collect();
+    }
     json!({"$": if class.ends_with("GammaRegressor") { "positive" } else { "y" }})
 }
 

@@ -165,6 +165,7 @@ const MEMBERS: &[(&str, &str, &str)] = &[
         "fit_transform score score_samples transform",
         "components_ loglike_ mean_ n_features_in_ n_iter_ noise_variance_",
     ),
+    ("NMF", MAPS_BACK, "components_ n_components_ n_features_in_ n_iter_ reconstruction_err_"),
     ("FastICA", MAPS_BACK, "components_ mean_ mixing_ n_features_in_ n_iter_ whitening_"),
     (
         "IncrementalPCA",
@@ -288,6 +289,88 @@ const MEMBERS: &[(&str, &str, &str)] = &[
         "do_early_stopping_ is_categorical_ n_features_in_ n_iter_ n_trees_per_iteration_ train_score_ \
          validation_score_",
     ),
+    (
+        "VotingClassifier",
+        "fit_transform predict score transform",
+        "classes_ estimators_ le_ n_features_in_ named_estimators_",
+    ),
+    (
+        "VotingRegressor",
+        "fit_transform predict score transform",
+        "estimators_ n_features_in_ named_estimators_",
+    ),
+    (
+        "StackingClassifier",
+        "decision_function fit_transform predict predict_proba score transform",
+        "classes_ estimators_ final_estimator_ n_features_in_ named_estimators_ stack_method_",
+    ),
+    (
+        "StackingRegressor",
+        "fit_transform predict score transform",
+        "estimators_ final_estimator_ n_features_in_ named_estimators_ stack_method_",
+    ),
+    (
+        "BaggingClassifier",
+        PREDICTS_CHANCES,
+        "classes_ estimator_ estimators_ estimators_features_ estimators_samples_ n_classes_ n_features_in_",
+    ),
+    (
+        "BaggingRegressor",
+        "predict score",
+        "estimator_ estimators_ estimators_features_ estimators_samples_ n_features_in_",
+    ),
+    (
+        "AdaBoostClassifier",
+        "decision_function predict predict_log_proba predict_proba score",
+        "classes_ estimator_ estimator_errors_ estimator_weights_ estimators_ feature_importances_ n_classes_ \
+         n_features_in_",
+    ),
+    (
+        "AdaBoostRegressor",
+        "predict score",
+        "estimator_ estimator_errors_ estimator_weights_ estimators_ feature_importances_ n_features_in_",
+    ),
+    // Of a member that tells probabilities and no decisions.
+    (
+        "OneVsRestClassifier",
+        "predict predict_proba score",
+        "classes_ estimators_ label_binarizer_ multilabel_ n_classes_ n_features_in_",
+    ),
+    (
+        "OneVsOneClassifier",
+        "decision_function predict score",
+        "classes_ estimators_ n_classes_ n_features_in_ pairwise_indices_",
+    ),
+    ("MultiOutputRegressor", "predict score", "estimators_ n_features_in_"),
+    ("MultiOutputClassifier", "predict score", "classes_ estimators_ n_features_in_"),
+    ("TransformedTargetRegressor", "predict score", "n_features_in_ regressor_ transformer_"),
+    (
+        "CalibratedClassifierCV",
+        "predict predict_proba score",
+        "calibrated_classifiers_ classes_ n_features_in_",
+    ),
+    (
+        "IsotonicRegression",
+        "fit_transform predict score transform",
+        "X_max_ X_min_ X_thresholds_ f_ increasing_ y_thresholds_",
+    ),
+    (
+        "MiniBatchKMeans",
+        "fit_predict fit_transform predict score transform",
+        "cluster_centers_ inertia_ labels_ n_features_in_ n_iter_ n_steps_",
+    ),
+    (
+        "BisectingKMeans",
+        "fit_predict fit_transform predict score transform",
+        "cluster_centers_ inertia_ labels_ n_features_in_",
+    ),
+    (
+        "RFE",
+        "fit_transform inverse_transform predict score transform",
+        "estimator_ n_features_ n_features_in_ ranking_ support_",
+    ),
+    ("SelectFromModel", MAPS_BACK, "estimator_ n_features_in_ threshold_"),
+    ("SequentialFeatureSelector", MAPS_BACK, "n_features_in_ n_features_to_select_ support_"),
     (
         "IsolationForest",
         "decision_function fit_predict predict score_samples",
@@ -416,7 +499,7 @@ fn methods_before_a_fit_say_so() {
             if *method == "score" {
                 arguments.push(target(class));
             }
-            let program = json!([["m", class, []], ["r", format!("sk.{method}"), arguments]]);
+            let program = json!([["m", class, [], params(class)], ["r", format!("sk.{method}"), arguments]]);
             if STATELESS.contains(&bare) {
                 run(program, json!(["r"]));
                 continue;
@@ -438,7 +521,7 @@ fn models_have_the_attributes_of_scikit_learn() {
         let (_, attributes) = members(class);
         let bare = class.rsplit('.').next().unwrap();
         for attribute in attributes {
-            let before = json!([["m", class, []], ["a", "sk.attr", [{"$": "m"}, attribute]]]);
+            let before = json!([["m", class, [], params(class)], ["a", "sk.attr", [{"$": "m"}, attribute]]]);
             let lacks = format!("AttributeError: '{bare}' object has no attribute '{attribute}'");
             assert_eq!(error(before), lacks);
             let program = json!([
@@ -460,7 +543,8 @@ fn models_have_the_attributes_of_scikit_learn() {
             assert_eq!(error(program), lacks);
             continue;
         }
-        assert_eq!(run(program.clone(), json!(["n"]))["n"], 4, "{bare}");
+        let features = if bare == "IsotonicRegression" { 1 } else { 4 };
+        assert_eq!(run(program.clone(), json!(["n"]))["n"], features, "{bare}");
         let mut wrong = program.as_array().unwrap().clone();
         wrong.push(json!(["a", "sk.attr", [{"$": "m"}, "coefs_"]]));
         let lacks = format!("AttributeError: '{bare}' object has no attribute 'coefs_'");

@@ -1,6 +1,6 @@
 //! Each row, called with each of its parameters at its default and at one other value.
 
-use super::{classes, inputs, labels, reply, rows, samples, samples_of, target};
+use super::{classes, inputs, labels, member, reply, rows, samples, samples_of, target};
 use serde_json::{Value as Json, json};
 use tharsis_programs::{Kind, Look, Made, Param, Place};
 
@@ -64,6 +64,13 @@ fn fitting(row: &str, param: &str) -> Option<Json> {
         ("sk.feature_selection.VarianceThreshold", "threshold") => json!(0.01),
         ("sk.linear_model.TweedieRegressor", "power") => json!(1.5),
         (_, "power") => json!(2.0),
+        (row, "weights") if row.contains("Voting") => json!([2.0]),
+        (row, "n_features_to_select") if row.contains("feature_selection") => json!(2),
+        (row, "max_samples" | "max_features") if row.contains("Bagging") => json!(0.5),
+        (_, "init") if row.contains("MiniBatch") => json!("random"),
+        (_, "scoring") => json!("r2"),
+        ("sk.feature_selection.SelectFromModel", "threshold") => json!("0.5*median"),
+        ("sk.isotonic.IsotonicRegression", "y_min" | "y_max") => json!(0.25),
         (_, "k" | "zero_division") => json!(1),
         (_, "cv" | "n_clusters") => json!(3),
         (_, "means_init") => json!([[1.0, 1.0, 1.5, 2.0]]),
@@ -103,6 +110,8 @@ fn needed(row: &str, param: &str) -> Json {
     }
     let shifted = |by: f64| -> Json { (0..12).map(|at| json!(f64::from(at % 5) + by)).collect() };
     match param {
+        "estimator" if row.contains('.') => member(row),
+        "estimators" => json!([{"t": ["a", member(row)]}]),
         "y_true" if is_regression => shifted(1.5),
         "y_pred" if is_regression => shifted(2.25),
         "y_true" | "y1" | "labels_true" => json!(labels()),

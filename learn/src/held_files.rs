@@ -1,0 +1,194 @@
+//! Files of models of any type: all types that tell classes or numbers, by their names.
+
+use crate::Result;
+use crate::base::{Predict, Task};
+use crate::calibration::FittedCalibratedClassifierCV;
+use crate::compose::FittedTransformedTargetRegressor;
+use crate::discriminant_analysis::{FittedLinearDiscriminantAnalysis, FittedQuadraticDiscriminantAnalysis};
+use crate::dummy::{FittedDummyClassifier, FittedDummyRegressor};
+use crate::ensemble::{
+    FittedAdaBoostClassifier, FittedAdaBoostRegressor, FittedBaggingClassifier, FittedBaggingRegressor,
+    FittedExtraTreesClassifier, FittedExtraTreesRegressor, FittedHistGradientBoostingClassifier,
+    FittedHistGradientBoostingRegressor, FittedRandomForestClassifier, FittedRandomForestRegressor,
+    FittedStackingClassifier, FittedStackingRegressor, FittedVotingClassifier, FittedVotingRegressor,
+};
+use crate::held::{Classifies, FittedAny, HeldModel, Regresses, Tells};
+use crate::isotonic::FittedIsotonicRegression;
+use crate::linear_model::{
+    FittedARDRegression, FittedBayesianRidge, FittedElasticNet, FittedElasticNetCV, FittedGeneralized,
+    FittedHuberRegressor, FittedLars, FittedLassoLarsCV, FittedLassoLarsIC, FittedLinearRegression,
+    FittedLogisticRegression, FittedLogisticRegressionCV, FittedOrthogonalMatchingPursuit,
+    FittedOrthogonalMatchingPursuitCV, FittedRidge, FittedRidgeCV, FittedRidgeClassifier,
+    FittedRidgeClassifierCV, FittedStochasticClassifier, FittedStochasticRegressor,
+};
+use crate::multiclass::{FittedOneVsOneClassifier, FittedOneVsRestClassifier};
+use crate::multioutput::FittedMultiOutputRegressor;
+use crate::naive_bayes::{
+    FittedBernoulliNB, FittedCategoricalNB, FittedComplementNB, FittedGaussianNB, FittedMultinomialNB,
+};
+use crate::neighbors::{
+    FittedKNeighborsClassifier, FittedKNeighborsRegressor, FittedNearestCentroid,
+    FittedRadiusNeighborsClassifier, FittedRadiusNeighborsRegressor,
+};
+use crate::pipeline::FittedPipeline;
+use crate::saved::{Save, decoded, encoded};
+use crate::svm::{FittedLinearSVC, FittedLinearSVR};
+use crate::tree::{FittedDecisionTreeClassifier, FittedDecisionTreeRegressor};
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// Models that a saved model may hold one in the other. Bytes of somebody else must not end the stack.
+const DEPTH_MAX: usize = 16;
+
+/// A type of models that a saved one may hold.
+type ReadModel = (&'static str, Task, fn(&[u8]) -> Option<Arc<dyn HeldModel>>);
+
+/// Reads of types by their names in files.
+macro_rules! known_models {
+    ($($model:ty),* $(,)?) => {
+        &[$((<$model as Save>::KIND, <$model as Predict>::TASK, |body| {
+            Some(Arc::new(<$model as Save>::of_body(body)?))
+        })),*]
+    };
+}
+
+/// All of them.
+const MODELS: &[&[ReadModel]] = &[LINEAR, OTHERS, HOLDING];
+
+/// Lines, planes, and what is made by steps along them.
+const LINEAR: &[ReadModel] = known_models![
+    FittedARDRegression,
+    FittedBayesianRidge,
+    FittedElasticNet,
+    FittedElasticNetCV,
+    FittedGeneralized,
+    FittedHuberRegressor,
+    FittedLars,
+    FittedLassoLarsCV,
+    FittedLassoLarsIC,
+    FittedLinearRegression,
+    FittedLinearSVC,
+    FittedLinearSVR,
+    FittedLogisticRegression,
+    FittedLogisticRegressionCV,
+    FittedOrthogonalMatchingPursuit,
+    FittedOrthogonalMatchingPursuitCV,
+    FittedRidge,
+    FittedRidgeCV,
+    FittedRidgeClassifier,
+    FittedRidgeClassifierCV,
+    FittedStochasticClassifier,
+    FittedStochasticRegressor,
+];
+
+/// Distributions, neighbours and trees.
+const OTHERS: &[ReadModel] = known_models![
+    FittedBernoulliNB,
+    FittedCategoricalNB,
+    FittedComplementNB,
+    FittedDecisionTreeClassifier,
+    FittedDecisionTreeRegressor,
+    FittedDummyClassifier,
+    FittedDummyRegressor,
+    FittedExtraTreesClassifier,
+    FittedExtraTreesRegressor,
+    FittedGaussianNB,
+    FittedHistGradientBoostingClassifier,
+    FittedHistGradientBoostingRegressor,
+    FittedIsotonicRegression,
+    FittedKNeighborsClassifier,
+    FittedKNeighborsRegressor,
+    FittedLinearDiscriminantAnalysis,
+    FittedMultinomialNB,
+    FittedNearestCentroid,
+    FittedQuadraticDiscriminantAnalysis,
+    FittedRadiusNeighborsClassifier,
+    FittedRadiusNeighborsRegressor,
+    FittedRandomForestClassifier,
+    FittedRandomForestRegressor,
+];
+
+/// Models that hold others.
+const HOLDING: &[ReadModel] = known_models![
+    FittedAdaBoostClassifier,
+    FittedAdaBoostRegressor,
+    FittedBaggingClassifier,
+    FittedBaggingRegressor,
+    FittedCalibratedClassifierCV,
+    FittedMultiOutputRegressor,
+    FittedOneVsOneClassifier,
+    FittedOneVsRestClassifier,
+    FittedPipeline<FittedAny<Classifies>>,
+    FittedPipeline<FittedAny<Regresses>>,
+    FittedStackingClassifier,
+    FittedStackingRegressor,
+    FittedTransformedTargetRegressor,
+    FittedVotingClassifier,
+    FittedVotingRegressor,
+];
+
+thread_local! {
+    /// Models around the one that is read.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts a model around others for as long as it is read.
+struct Deeper;
+
+impl Deeper {
+    fn one() -> Option<Deeper> {
+        let depth = DEPTH.get();
+        (depth < DEPTH_MAX).then(|| {
+            DEPTH.set(depth + 1);
+            Deeper
+        })
+    }
+}
+
+impl Drop for Deeper {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get().saturating_sub(1));
+    }
+}
+
+impl<T: Tells> Save for FittedAny<T> {
+    const KIND: &'static str = "Any";
+
+    #[track_caller]
+    fn body(&self) -> Result<Vec<u8>> {
+        encoded(&self.held().saved()?)
+    }
+
+    fn of_body(body: &[u8]) -> Option<FittedAny<T>> {
+        let (kind, body): (String, Vec<u8>) = decoded(body)?;
+        FittedAny::of_kind(&kind, &body)
+    }
+
+    #[track_caller]
+    fn kind_and_body(&self) -> Result<(&'static str, Vec<u8>)> {
+        self.held().saved()
+    }
+
+    fn of_kind(kind: &str, body: &[u8]) -> Option<FittedAny<T>> {
+        let _deeper = Deeper::one()?;
+        let mut known = MODELS.iter().copied().flatten();
+        let (_, _, read) = known.find(|(known, task, _)| *known == kind && *task == T::TASK)?;
+        Some(FittedAny::of(read(body)?))
+    }
+}
+
+impl<T: Tells> Serialize for FittedAny<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.held().saved().map_err(S::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl<'de, T: Tells> Deserialize<'de> for FittedAny<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<FittedAny<T>, D::Error> {
+        let (kind, body) = <(String, Vec<u8>)>::deserialize(deserializer)?;
+        FittedAny::of_kind(&kind, &body).ok_or_else(|| D::Error::custom("no such model"))
+    }
+}

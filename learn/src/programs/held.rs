@@ -1,0 +1,241 @@
+//! Estimators of programs in others that hold them.
+
+use super::model::{Fit, Model};
+use super::object::Instance;
+use crate::base::{ByClass, FitOptions, Task, Transform};
+use crate::checks::refused;
+use crate::compose::Mapping;
+use crate::held::{AnyEstimator, Held, HeldModel, Importances, Tells};
+use crate::params::Params;
+use crate::{Error, Result};
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use tharsis_graph::Error as GraphError;
+use tharsis_numeric::protocol::{Failure, Value};
+use tharsis_numeric::{DType, Tensor};
+use tharsis_programs::Bound;
+
+/// An estimator of a program.
+struct Member {
+    estimator: Box<dyn Fit>,
+    is_supervised: bool,
+}
+
+/// A model of a [`Member`].
+struct MemberModel {
+    name: &'static str,
+    model: Box<dyn Model>,
+    /// Ascending; none of regressors.
+    classes: Vec<i64>,
+}
+
+impl Member {
+    /// A copy of the estimator in a value, without its model.
+    ///
+    /// # Errors
+    /// `TypeError` for anything else.
+    fn of(value: &Value) -> std::result::Result<Member, Failure> {
+        let instance = Instance::in_value(value)?;
+        Ok(Member { estimator: instance.estimator().boxed(), is_supervised: instance.class().is_supervised })
+    }
+
+    #[track_caller]
+    fn fitted(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<MemberModel> {
+        let model = self.estimator.fit(x, y, options)?;
+        let classes = match model.attribute("classes_") {
+            Some(Value::Tensor(classes)) => classes.astype(DType::I64).to_vec()?,
+            _ => Vec::new(),
+        };
+        Ok(MemberModel { name: self.estimator.params().estimator(), model, classes })
+    }
+}
+
+/// An estimator in a value as one that others hold.
+///
+/// # Errors
+/// `TypeError` for anything else.
+pub(super) fn any<T: Tells>(value: &Value) -> std::result::Result<AnyEstimator<T>, Failure> {
+    Ok(AnyEstimator::of(Box::new(Member::of(value)?)))
+}
+
+/// The estimator of a parameter; none if it is `None`.
+///
+/// # Errors
+/// As [`any`].
+pub(super) fn any_if_given<T: Tells>(
+    args: &Bound<Value>,
+    name: &str,
+) -> std::result::Result<Option<AnyEstimator<T>>, Failure> {
+    args.some(name)?.map(any).transpose()
+}
+
+/// The transformer of a parameter, of targets; none if it is `None`.
+///
+/// # Errors
+/// As [`any`].
+pub(super) fn mapping_if_given(
+    args: &Bound<Value>,
+    name: &str,
+) -> std::result::Result<Option<Box<dyn Mapping>>, Failure> {
+    let member = args.some(name)?.map(Member::of).transpose()?;
+    Ok(member.map(|member| -> Box<dyn Mapping> { Box::new(member) }))
+}
+
+/// The estimators of a list of names and estimators.
+///
+/// # Errors
+/// `ValueError` in scikit-learn's words for anything else.
+pub(super) fn named<T: Tells>(
+    args: &Bound<Value>,
+    name: &str,
+) -> std::result::Result<Vec<(String, AnyEstimator<T>)>, Failure> {
+    let wrong = || {
+        Failure::value(
+            "Invalid 'estimators' attribute, 'estimators' should be a non-empty list of (string, estimator) \
+             tuples.",
+        )
+    };
+    let (Value::List(pairs) | Value::Tuple(pairs)) = args.value(name)? else { return Err(wrong()) };
+    let pair = |pair: &Value| match pair {
+        Value::List(parts) | Value::Tuple(parts) => match &parts[..] {
+            [Value::Text(name), estimator] => Ok((name.clone(), any(estimator)?)),
+            _ => Err(wrong()),
+        },
+        _ => Err(wrong()),
+    };
+    pairs.iter().map(pair).collect()
+}
+
+impl Held for Member {
+    #[track_caller]
+    fn fit(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<Arc<dyn HeldModel>> {
+        Ok(Arc::new(self.fitted(x, Some(y), options)?))
+    }
+
+    /// Classifiers tell more of each class than a label.
+    fn task(&self) -> Task {
+        let methods = self.estimator.methods();
+        let has = |method: &str| methods.contains(&method);
+        match (self.is_supervised && has("predict"), has("predict_proba") || has("decision_function")) {
+            (true, true) => Task::Classification,
+            (true, false) => Task::Regression,
+            (false, _) => Task::Unsupervised,
+        }
+    }
+
+    fn params(&self) -> &dyn Params {
+        self.estimator.params()
+    }
+
+    fn params_mut(&mut self) -> &mut dyn Params {
+        self.estimator.params_mut()
+    }
+
+    fn boxed(&self) -> Box<dyn Held> {
+        Box::new(self.copy())
+    }
+}
+
+impl Member {
+    fn copy(&self) -> Member {
+        Member { estimator: self.estimator.boxed(), is_supervised: self.is_supervised }
+    }
+}
+
+impl fmt::Debug for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}()", self.estimator.params().estimator())
+    }
+}
+
+impl Mapping for Member {
+    #[track_caller]
+    fn fitted(&self, y: &Tensor, options: &FitOptions) -> Result<Arc<dyn Transform + Send + Sync>> {
+        Ok(Arc::new(Member::fitted(self, y, None, options)?))
+    }
+
+    fn params(&self) -> &dyn Params {
+        self.estimator.params()
+    }
+
+    fn params_mut(&mut self) -> &mut dyn Params {
+        self.estimator.params_mut()
+    }
+
+    fn boxed(&self) -> Box<dyn Mapping> {
+        Box::new(self.copy())
+    }
+}
+
+impl MemberModel {
+    #[track_caller]
+    fn lacks(&self, method: &str) -> Error {
+        refused(format!("'{}' object has no attribute '{method}'", self.name))
+    }
+
+    #[track_caller]
+    fn by_class(&self, method: &str, x: &Tensor) -> Option<ByClass<'_>> {
+        if self.classes.is_empty() {
+            return None;
+        }
+        Some((&self.classes, self.model.map(method, x)?))
+    }
+}
+
+impl fmt::Debug for MemberModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl HeldModel for MemberModel {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    #[track_caller]
+    fn predict(&self, x: &Tensor) -> Tensor {
+        self.model.map("predict", x).unwrap_or_else(|| Tensor::from(self.lacks("predict")))
+    }
+
+    #[track_caller]
+    fn probabilities(&self, x: &Tensor) -> Option<ByClass<'_>> {
+        self.by_class("predict_proba", x)
+    }
+
+    #[track_caller]
+    fn decisions(&self, x: &Tensor) -> Option<ByClass<'_>> {
+        self.by_class("decision_function", x)
+    }
+
+    #[track_caller]
+    fn saved(&self) -> Result<(&'static str, Vec<u8>)> {
+        Err(Error::here(GraphError::NotImplemented("a file of a model of a program".to_owned())))
+    }
+
+    fn importances(&self) -> Option<Importances> {
+        let numbers = |name: &str| match self.model.attribute(name) {
+            Some(Value::Tensor(numbers)) => numbers.fetch::<f64>().ok(),
+            _ => None,
+        };
+        let coefficients = numbers("coef_").map(Importances::Coefficients);
+        coefficients.or_else(|| numbers("feature_importances_").map(Importances::Trees))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Transform for MemberModel {
+    #[track_caller]
+    fn transform(&self, x: &Tensor) -> Tensor {
+        self.model.map("transform", x).unwrap_or_else(|| Tensor::from(self.lacks("transform")))
+    }
+
+    #[track_caller]
+    fn inverse(&self, x: &Tensor) -> Option<Tensor> {
+        self.model.map("inverse_transform", x)
+    }
+}

@@ -1,0 +1,223 @@
+//! Estimators that hold others, and clusters by batches, where draws leave nothing to compare with
+//! scikit-learn.
+
+use std::sync::Arc;
+use tharsis_learn::calibration::CalibratedClassifierCV;
+use tharsis_learn::cluster::{BisectingKMeans, BisectingStrategy, Init, KMeans, MiniBatchKMeans};
+use tharsis_learn::datasets::{load_breast_cancer, load_diabetes, load_iris};
+use tharsis_learn::decomposition::{NMF, NMFInit};
+use tharsis_learn::ensemble::{
+    AdaBoostLoss, AdaBoostRegressor, BaggingClassifier, BaggingRegressor, VotingClassifier,
+};
+use tharsis_learn::isotonic::{IsotonicRegression, OutOfBounds};
+use tharsis_learn::linear_model::Ridge;
+use tharsis_learn::model_selection::Share;
+use tharsis_learn::multiclass::OneVsRestClassifier;
+use tharsis_learn::naive_bayes::GaussianNB;
+use tharsis_learn::neighbors::KNeighborsClassifier;
+use tharsis_learn::pipeline::Pipeline;
+use tharsis_learn::preprocessing::StandardScaler;
+use tharsis_learn::tree::DecisionTreeRegressor;
+use tharsis_learn::{FitOptions, Params};
+use tharsis_numeric::random::default_rng;
+use tharsis_numeric::{Chunks, DType, LocalExecutor, Tensor, arange, array, concatenate, zeros};
+
+/// Samples of so many features around four far centres, and the number of the centre of each.
+fn groups(rows: usize, columns: usize) -> (Tensor, Tensor) {
+    let generator = default_rng(3);
+    let group = generator.integers(0, 4, &[rows]);
+    let centers = array([0.0, 0.0, 30.0, 0.0, 0.0, 30.0, 60.0, 60.0]).reshape(&[4, 2]);
+    let x = centers.take_at(&group, 0) + generator.normal(0.0, 1.0, &[rows, 2]);
+    let x = concatenate(&[&x, &zeros(&[rows, columns - 2])], 1);
+    (x.execute().unwrap(), group.execute().unwrap())
+}
+
+/// Whether labels part the samples as groups do.
+fn are_groups(labels: &Tensor, group: &Tensor) -> bool {
+    let pairs = (labels * 4 + group).unique().to_vec::<i64>().unwrap();
+    pairs.len() == 4
+}
+
+#[test]
+fn bags_draw_samples_and_features() {
+    let data = load_breast_cancer().unwrap();
+    let (x, y) = (&data.data, &data.target);
+    let bagging = BaggingClassifier::new().max_features(Share::Count(7)).oob_score(true);
+    let model = bagging.clone().fit(x, y, ..).unwrap();
+    assert_eq!(model.estimators().len(), 10);
+    let mut drawn: Vec<&Vec<usize>> = model.estimators().iter().map(|(features, _)| features).collect();
+    assert!(drawn.iter().all(|features| features.len() == 7));
+    drawn.dedup();
+    assert_eq!(drawn.len(), 10, "draws of features are independent");
+    assert!(0.9 < model.oob_score().unwrap(), "{:?}", model.oob_score());
+    assert!(0.95 < model.score(x, y, ..).unwrap());
+    // The same draws for any chunks and threads.
+    let cut = x.rechunk(Chunks::PerAxis(vec![37, 30])).execute().unwrap();
+    let options = FitOptions::new().executor(Arc::new(LocalExecutor::sized(3, 1 << 28)));
+    let other = bagging.fit(&cut, y, options).unwrap();
+    let chances = [&model, &other].map(|model| model.predict_proba(x).to_vec::<f64>().unwrap());
+    assert_eq!(chances[0], chances[1]);
+    // Neighbours take no weights: their samples are copied.
+    let near =
+        BaggingClassifier::new().estimator(KNeighborsClassifier::new()).max_samples(Share::Fraction(0.5));
+    assert!(0.9 < near.fit(x, y, ..).unwrap().score(x, y, ..).unwrap());
+    let weighted = FitOptions::new().sample_weight(&(y.astype(DType::F64) + 1.0));
+    assert_eq!(near.fit(x, y, weighted).unwrap_err().class(), "NotImplemented");
+}
+
+#[test]
+fn bags_without_replacement_have_each_sample_once() {
+    let x = arange(40).reshape(&[40, 1]).astype(DType::F64);
+    let y = x.squeeze(None);
+    let bagging = BaggingRegressor::new().estimator(DecisionTreeRegressor::new()).bootstrap(false);
+    let model = bagging.max_samples(Share::Count(10)).n_estimators(1).fit(&x, &y, ..).unwrap();
+    // A tree of ten samples has ten numbers.
+    assert_eq!(model.predict(&x).unique().to_vec::<f64>().unwrap().len(), 10);
+}
+
+#[test]
+fn boosted_regressors_follow_their_targets() {
+    let data = load_diabetes().unwrap();
+    for loss in [AdaBoostLoss::Linear, AdaBoostLoss::Square, AdaBoostLoss::Exponential] {
+        let estimator = AdaBoostRegressor::new().n_estimators(15).loss(loss);
+        let model = estimator.fit(&data.data, &data.target, ..).unwrap();
+        // scikit-learn has 0.55 to 0.6.
+        let score = model.score(&data.data, &data.target, ..).unwrap();
+        assert!(0.5 < score, "{loss:?}: {score}");
+        assert!(model.feature_importances().unwrap().iter().all(|part| (0.0..=1.0).contains(part)));
+    }
+}
+
+#[test]
+fn parameters_of_members_have_their_names() {
+    let mut voting = VotingClassifier::new().estimator("near", KNeighborsClassifier::new());
+    voting.set("near__n_neighbors", &3i64.into()).unwrap();
+    assert!(
+        voting.params().iter().any(|(name, value)| name == "near__n_neighbors" && value.to_string() == "3")
+    );
+    let error = voting.set("far__n_neighbors", &3i64.into()).unwrap_err().to_string();
+    assert!(error.starts_with("Invalid parameter 'far' for estimator VotingClassifier()."), "{error}");
+    let mut bagging = BaggingRegressor::new().estimator(Ridge::new());
+    bagging.set("estimator__alpha", &0.5.into()).unwrap();
+    bagging.set("n_estimators", &3i64.into()).unwrap();
+    let error = bagging.set("estimator__alhpa", &0.5.into()).unwrap_err().to_string();
+    assert!(error.starts_with("Invalid parameter 'alhpa' for estimator Ridge(alpha=0.5)."), "{error}");
+    let error = bagging.set("n_estimators", &"many".into()).unwrap_err().to_string();
+    assert!(error.starts_with("The 'n_estimators' parameter of BaggingRegressor must be an int"), "{error}");
+}
+
+#[test]
+fn pipelines_are_members() {
+    let iris = load_iris().unwrap();
+    let line = Pipeline::new().step("scale", StandardScaler::new()).last("bayes", GaussianNB::new());
+    let model = OneVsRestClassifier::new(line).fit(&iris.data, &iris.target, ..).unwrap();
+    assert!(0.9 < model.score(&iris.data, &iris.target, ..).unwrap());
+}
+
+#[test]
+fn a_label_that_all_samples_have_is_told_of_all() {
+    let x = arange(6).reshape(&[6, 1]).astype(DType::F64);
+    let y = concatenate(&[&zeros(&[6, 1]), &(zeros(&[6, 1]) + 1.0), &x.greater(2.0).astype(DType::F64)], 1);
+    let model = OneVsRestClassifier::new(GaussianNB::new()).fit(&x, &y, ..).unwrap();
+    let told = model.predict(&x).to_vec::<i64>().unwrap();
+    assert_eq!(told, [0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 1, 0, 1, 1, 0, 1, 1]);
+    assert_eq!(model.score(&x, &y, ..).unwrap(), 1.0);
+}
+
+#[test]
+fn batches_find_the_groups() {
+    // The second one has more samples than a block has rows of this width.
+    for (rows, columns, options) in [(2_000, 2, 1), (10_000, 256, 1)] {
+        let (x, group) = groups(rows, columns);
+        let weights = (group.astype(DType::F64) + 1.0).execute().unwrap();
+        let fit = [FitOptions::new(), FitOptions::new().sample_weight(&weights)];
+        for fit in &fit[..=options] {
+            let model = MiniBatchKMeans::new().n_clusters(4).fit(&x, fit).unwrap();
+            assert!(are_groups(&model.labels, &group), "{rows}");
+            assert_eq!(model.counts.len(), 4);
+            assert!(model.n_steps < 5_000);
+        }
+        let exact = KMeans::new().n_clusters(4).fit(&x, ..).unwrap().inertia;
+        let found = MiniBatchKMeans::new().n_clusters(4).fit(&x, ..).unwrap();
+        assert!(found.inertia < 1.05 * exact, "{} beside {exact}", found.inertia);
+    }
+}
+
+#[test]
+fn batches_from_random_centers_leave_no_cluster_empty() {
+    let (x, _) = groups(5_000, 2);
+    let estimator = MiniBatchKMeans::new().n_clusters(12).init(Init::Random).batch_size(200).random_state(7);
+    let model = estimator.fit(&x, ..).unwrap();
+    let sizes = model.labels.bincount(None, 12).to_vec::<i64>().unwrap();
+    assert!(sizes.iter().all(|&size| 0 < size), "{sizes:?}");
+}
+
+#[test]
+fn bisections_find_the_groups() {
+    let (x, group) = groups(3_000, 2);
+    for strategy in [BisectingStrategy::BiggestInertia, BisectingStrategy::LargestCluster] {
+        let estimator = BisectingKMeans::new().n_clusters(4).n_init(3).bisecting_strategy(strategy);
+        let model = estimator.fit(&x, ..).unwrap();
+        assert!(are_groups(&model.labels, &group), "{strategy:?}");
+        assert!(model.predict(&x).equal(&model.labels).all(..).item().unwrap().is_true());
+        let score = model.score(&x, ..).unwrap();
+        assert!((model.inertia + score).abs() < 1e-6 * model.inertia, "{} {score}", model.inertia);
+    }
+    // Equal samples share a place.
+    let same = BisectingKMeans::new().n_clusters(3).fit(&zeros(&[5, 2]), ..).unwrap();
+    assert_eq!(same.inertia, 0.0);
+}
+
+#[test]
+fn lines_clip_or_refuse_places_outside() {
+    let (x, y) = (array([1.0, 2.0, 3.0]), array([1.0, 2.0, 4.0]));
+    let wide = array([0.0, 2.5, 9.0]);
+    let of = |bounds| IsotonicRegression::new().out_of_bounds(bounds).fit(&x, &y, ..).unwrap();
+    let found = of(OutOfBounds::Nan).predict(&wide).to_vec::<f64>().unwrap();
+    assert!(found[0].is_nan() && found[1] == 3.0 && found[2].is_nan());
+    assert_eq!(of(OutOfBounds::Clip).predict(&wide).to_vec::<f64>().unwrap(), [1.0, 3.0, 4.0]);
+    let error = of(OutOfBounds::Raise).predict(&wide).execute().unwrap_err();
+    assert_eq!(error.class(), "ValueError");
+    // Many places that fall are one level, and its process holds no more.
+    let rows = 300_000;
+    let falling = IsotonicRegression::new().fit(&arange(rows), &(arange(rows) * -1), ..).unwrap();
+    assert_eq!(falling.x_thresholds.len(), 2);
+    assert_eq!(falling.y_thresholds[0], -(rows as f64 - 1.0) / 2.0);
+}
+
+#[test]
+fn parts_add_up_to_the_samples() {
+    let generator = default_rng(9);
+    let (weights, parts) = (generator.random(&[200, 3]), generator.random(&[3, 6]));
+    let x = weights.matmul(&parts).execute().unwrap();
+    for init in [NMFInit::Random, NMFInit::Nndsvd, NMFInit::Nndsvda, NMFInit::Nndsvdar] {
+        let model = NMF::new().n_components(3).init(init).tol(1e-7).max_iter(3_000).fit(&x, ..).unwrap();
+        assert!(model.components.iter().all(|part| 0.0 <= *part));
+        let size = x.square().sum(..).sqrt().item().unwrap().to_f64();
+        assert!(model.reconstruction_err < 1e-2 * size, "{init:?}: {}", model.reconstruction_err);
+        let back = model.inverse_transform(&model.transform(&x));
+        let left = (back - &x).square().sum(..).sqrt().item().unwrap().to_f64();
+        assert!(left <= model.reconstruction_err * 1.1 + 1e-6 * size, "{init:?}: {left}");
+    }
+    let error = NMF::new().fit(&(&x - 1.0), ..).unwrap_err().to_string();
+    assert!(error.starts_with("Negative values in data passed to NMF (input X)"), "{error}");
+}
+
+#[test]
+fn calibrated_chances_are_those_of_the_samples() {
+    // A class with chance 1 / (1 + exp(-x)), and a classifier that is far too sure.
+    let generator = default_rng(5);
+    let x = generator.normal(0.0, 2.0, &[20_000, 1]).execute().unwrap();
+    let chance = 1.0 / ((-&x).exp() + 1.0);
+    let y = generator.random(&[20_000]).less(chance.squeeze(None)).astype(DType::I64).execute().unwrap();
+    let twice = concatenate(&[&x, &x, &x, &x], 1);
+    let model = CalibratedClassifierCV::new().estimator(GaussianNB::new()).fit(&twice, &y, ..).unwrap();
+    let at = |place: f64| {
+        let x = zeros(&[1, 4]) + place;
+        model.predict_proba(&x).to_vec::<f64>().unwrap()[1]
+    };
+    for place in [-1.0, 0.0, 1.0] {
+        let wanted = 1.0 / (1.0 + f64::exp(-place));
+        assert!((at(place) - wanted).abs() < 0.1, "{place}: {}", at(place));
+    }
+}
