@@ -14,6 +14,7 @@
 #![allow(clippy::print_stderr, reason = "what did not work is for the person who runs the tests")]
 
 mod build;
+mod debian;
 mod gates;
 mod lanes;
 mod lock;
@@ -44,16 +45,28 @@ use std::time::Instant;
 use sweep::Named;
 use workspace::Workspace;
 
+pub use debian::NEEDED;
 pub use processes::watch;
 pub use selection::UNIFIED;
 
+/// The end of `./test --help`: examples and costs.
+const COSTS: &str = "\
+./test                       everything: format, conventions, lints, all tests
+./test dataframe [PART]      the tests of a package, by folder or name, or of these those whose names contain PART
+./test PART                  the tests of all packages whose names contain PART
+
+On two cores a first run of everything takes about 25 minutes, most of them for the compiler, and 15 GB of disk; a later one
+compiles what changed and takes about 10. What the selected tests need is installed from Debian's packages if it is missing:
+etcd, an ssh server, valgrind. CONTRIBUTING.md has the rest.";
+
 /// The arguments of the command line.
 #[derive(clap::Args, Clone, Debug, Default)]
+#[command(override_usage = "./test [--long] [--sweep] [PACKAGE] [PART]", after_help = COSTS)]
 pub struct Options {
     /// All random cases with fresh seeds, and ten rounds of the tests that start processes
     #[arg(long)]
     long: bool,
-    /// Remove from the target folder what this run did not need; not after a long run or one of a part
+    /// Remove from the target folder what this run did not need (has no effect with --long or a pattern)
     #[arg(long)]
     sweep: bool,
     /// A package or its folder, then a part of the names of its tests; or only a part of names
@@ -94,7 +107,8 @@ pub fn run(options: &Options) -> Result<()> {
     let seeds = Seeds::find(options.long)?;
     let workspace = Workspace::read(&root)?;
     let selection = Selection::find(&workspace.packages, &options.pattern)?;
-    selection.check_in(&crate::sources(&root)?)?;
+    selection.check_in(&workspace.packages, &crate::sources(&root)?)?;
+    debian::install_for(&selection)?;
     let lock = Lock::take(&workspace.target)?;
     let places = Places::make(root, &workspace)?;
     // Its own file may have been replaced by a build.

@@ -147,7 +147,8 @@ impl<'a> Environment<'a> {
         command.env("CARGO_MANIFEST_DIR", &program.manifest).env("LD_LIBRARY_PATH", &self.libraries);
         command.env("THARSIS_TEST_SECONDS", &seconds);
         self.seeds.set(&mut command);
-        if has_times(&program.file, &self.libraries) {
+        let help = self.output_file(&name, round, "help");
+        if has_times(&program.file, &self.libraries, &help) {
             // The times of single tests are an unstable option of the standard harness.
             command.env("RUSTC_BOOTSTRAP", "1").args(["-Zunstable-options", "--report-time"]);
         }
@@ -240,15 +241,15 @@ fn incomplete(text: &str) -> Option<&'static str> {
 }
 
 /// Whether a program has the standard harness, which can print the seconds of each test.
-fn has_times(program: &Path, libraries: &OsString) -> bool {
+fn has_times(program: &Path, libraries: &OsString, said: &Path) -> bool {
+    // Into a file: a pipe stays open as long as anything that the program has started.
+    let Ok(file) = File::create(said) else { return false };
     let mut help = Command::new("timeout");
     // In the group of the run, so that an interrupt reaches it.
-    help.args(["--foreground", "--kill-after=5", HELP_SECONDS_MAX])
-        .arg(program)
-        .arg("--help")
-        .stdin(Stdio::null());
-    let help = help.env("LD_LIBRARY_PATH", libraries).output();
-    help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--report-time"))
+    help.args(["--foreground", "--kill-after=5", HELP_SECONDS_MAX]).arg(program).arg("--help");
+    help.env("LD_LIBRARY_PATH", libraries).stdin(Stdio::null()).stdout(file).stderr(Stdio::null());
+    help.status().is_ok()
+        && std::fs::read(said).is_ok_and(|said| String::from_utf8_lossy(&said).contains("--report-time"))
 }
 
 #[cfg(test)]

@@ -42,16 +42,26 @@ impl Selection {
 
     /// Fails if a part of names stands in none of the sources, which most likely is a package or a test with
     /// a slip: all test programs would be compiled before that is seen.
-    pub fn check_in(&self, sources: &BTreeMap<PathBuf, String>) -> Result<()> {
+    pub fn check_in(&self, packages: &[Package], sources: &BTreeMap<PathBuf, String>) -> Result<()> {
         let (None, Some(filter)) = (&self.package, &self.filter) else { return Ok(()) };
-        let last = filter.split("::").filter(|part| !part.is_empty()).last().unwrap_or(filter);
+        // The name of a documentation test is that of its file and item, and its line.
+        let item = filter.split(" (line").next().unwrap_or(filter);
+        let mut words = item.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        let last = words.rfind(|word| !word.is_empty()).unwrap_or(filter);
         let is_there = |(path, text): (&PathBuf, &String)| {
             text.contains(last) || path.file_stem().is_some_and(|stem| stem.to_string_lossy().contains(last))
         };
-        if !sources.iter().any(is_there) {
-            bail!("{filter} is no package and no folder of one, and no test can have it in its name");
+        if sources.iter().any(is_there) {
+            return Ok(());
         }
-        Ok(())
+        let names = packages.iter().flat_map(|package| [&package.name, &package.folder]);
+        let near = names.map(|name| (strsim::osa_distance(name, filter), name)).min();
+        let near =
+            near.filter(|(distance, _)| *distance <= 2).map(|(_, name)| format!("; did you mean {name}?"));
+        bail!(
+            "{filter} is no package and no folder of one, and no test can have it in its name{}",
+            near.unwrap_or_default()
+        )
     }
 
     fn among(packages: &[Package], first: &str, second: Option<&String>) -> Result<Self> {
@@ -81,6 +91,11 @@ impl Selection {
         self.filter.as_deref()
     }
 
+    /// Whether tests of the package in a folder may be among them.
+    pub fn may_be_in(&self, folder: &str) -> bool {
+        self.package.as_ref().is_none_or(|package| package.folder == folder)
+    }
+
     /// Whether examples in the documentation of a library are among the tests.
     pub fn has_doc_tests(&self, root: &Path) -> bool {
         self.package.as_ref().is_none_or(|package| root.join(&package.folder).join("src/lib.rs").exists())
@@ -102,14 +117,16 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
     use std::path::PathBuf;
 
-    fn select(first: &str, second: Option<&str>) -> anyhow::Result<Selection> {
-        let package = |name: &str, folder: &str| Package {
+    fn packages() -> [Package; 2] {
+        [("tharsis-core", "core"), ("tharsis-cluster-tests", "tests/cluster")].map(|(name, folder)| Package {
             name: name.to_owned(),
             folder: folder.to_owned(),
             programs: BTreeSet::new(),
-        };
-        let packages = [package("tharsis-core", "core"), package("tharsis-cluster-tests", "tests/cluster")];
-        Selection::among(&packages, first, second.map(str::to_owned).as_ref())
+        })
+    }
+
+    fn select(first: &str, second: Option<&str>) -> anyhow::Result<Selection> {
+        Selection::among(&packages(), first, second.map(str::to_owned).as_ref())
     }
 
     #[test]
@@ -126,13 +143,18 @@ mod tests {
     fn a_word_that_stands_nowhere_is_refused_before_the_build() {
         let text = "#[test]\nfn a_node_drains() {}".to_owned();
         let sources = BTreeMap::from([(PathBuf::from("/w/tests/cluster/tests/windows.rs"), text)]);
-        for word in ["node_dr", "windows", "windows::", "windows::a_node"] {
-            assert!(select(word, None).unwrap().check_in(&sources).is_ok(), "{word}");
+        let check = |selection: anyhow::Result<Selection>| selection.unwrap().check_in(&packages(), &sources);
+        let of_docs = "tests/cluster/tests/windows.rs - windows::a_node_drains (line 12)";
+        for word in ["node_dr", "windows", "windows::", "windows::a_node", of_docs] {
+            assert!(check(select(word, None)).is_ok(), "{word}");
         }
-        let refused = select("clutser", None).unwrap().check_in(&sources).unwrap_err().to_string();
-        assert!(refused.starts_with("clutser is no package"), "{refused}");
-        assert!(select("core", Some("clutser")).unwrap().check_in(&sources).is_ok(), "of a package");
-        assert!(Selection::everything().check_in(&BTreeMap::new()).is_ok());
+        let refused = check(select("tests/clutser", None)).unwrap_err().to_string();
+        assert!(refused.starts_with("tests/clutser is no package"), "{refused}");
+        assert!(refused.ends_with("did you mean tests/cluster?"), "{refused}");
+        let refused = check(select("something_else", None)).unwrap_err().to_string();
+        assert!(refused.ends_with("in its name"), "{refused}");
+        assert!(check(select("core", Some("clutser"))).is_ok(), "of a package");
+        assert!(check(Ok(Selection::everything())).is_ok());
     }
 
     #[test]
