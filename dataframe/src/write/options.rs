@@ -143,19 +143,15 @@ impl FileFormat {
         matches!(self, FileFormat::Csv | FileFormat::Json)
     }
 
-    /// The compression for a path, of those that the format has.
+    /// The compression for a path, of those that the format has. A reader goes by the ending of the path, so
+    /// a text is not written otherwise unless that is asked for.
     pub(super) fn compression(self, asked: Option<Compression>, path: &str) -> Result<Compression> {
-        let of_path = match path {
-            path if path.ends_with(".gz") => Compression::Gzip,
-            path if path.ends_with(".zst") => Compression::Zstd,
-            _ => Compression::None,
+        let found = match (asked, self) {
+            (Some(asked), _) => asked,
+            (None, FileFormat::Arrow) => Compression::None,
+            (None, FileFormat::Csv | FileFormat::Json) => self.compression_of(path)?,
+            (None, FileFormat::Parquet) => Compression::Zstd,
         };
-        let default = match self {
-            FileFormat::Arrow => Compression::None,
-            FileFormat::Csv | FileFormat::Json => of_path,
-            FileFormat::Parquet => Compression::Zstd,
-        };
-        let found = asked.unwrap_or(default);
         let known = match self {
             FileFormat::Arrow => &[Compression::Lz4, Compression::None, Compression::Zstd][..],
             FileFormat::Csv | FileFormat::Json => {
@@ -167,6 +163,20 @@ impl FileFormat {
             Ok(found)
         } else {
             Err(Error::Value(format!("{} has no compression {found:?}; there are {known:?}", self.name())))
+        }
+    }
+
+    /// The compression that the ending of a text's path says.
+    fn compression_of(self, path: &str) -> Result<Compression> {
+        let ending = path.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+        match ending.as_deref() {
+            Some("gz") => Ok(Compression::Gzip),
+            Some("zst") => Ok(Compression::Zstd),
+            Some(ending @ ("bz2" | "tar" | "xz" | "zip")) => Err(Error::Value(format!(
+                "{path}: {} is written as .gz, .zst or without compression, not as .{ending}",
+                self.name()
+            ))),
+            _ => Ok(Compression::None),
         }
     }
 }

@@ -192,6 +192,14 @@ fn compression_follows_the_option_or_the_path() {
     }
     frame.to_csv(&path(&folder, "c.csv.gz")).unwrap();
     assert_eq!(fs::read(path(&folder, "c.csv.gz")).unwrap()[..2], [0x1f, 0x8b]);
+    frame.to_csv(&path(&folder, "C.CSV.GZ")).unwrap();
+    assert_eq!(fs::read(path(&folder, "C.CSV.GZ")).unwrap()[..2], [0x1f, 0x8b], "in any case");
+    assert_n(&read_csv(&path(&folder, "C.CSV.GZ"), CsvOptions::new()), 0..10);
+    for name in ["c.csv.xz", "c.csv.BZ2", "c.csv.zip"] {
+        let refused = frame.to_csv(&path(&folder, name)).unwrap_err().to_string();
+        assert!(refused.contains(".gz, .zst or without"), "a reader would take it for compressed: {refused}");
+        assert!(!fs::exists(path(&folder, name)).unwrap());
+    }
     frame.to_json_with(&path(&folder, "j/"), WriteOptions::new().compression(Compression::Zstd)).unwrap();
     assert_eq!(files(path(&folder, "j"))[0], "part-00000.json.zst");
     assert_eq!(fs::read(path(&folder, "j/part-00000.json.zst")).unwrap()[..2], [0x28, 0xb5]);

@@ -38,7 +38,7 @@ pub(crate) fn is_compressed(path: &str) -> bool {
 }
 
 fn compression(path: &str) -> FileCompressionType {
-    let variant = match path.rsplit_once('.').map(|(_, end)| end) {
+    let variant = match path.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase()).as_deref() {
         Some("gz") => CompressionTypeVariant::GZIP,
         Some("bz2") => CompressionTypeVariant::BZIP2,
         Some("xz") => CompressionTypeVariant::XZ,
