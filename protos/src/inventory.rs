@@ -20,6 +20,7 @@ pub const SITE_BYTES_MAX: usize = 256;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Inventory {
     /// The node that answers.
+    #[serde(with = "crate::hexadecimal")]
     pub node: u64,
     /// Its process.
     pub pid: u32,
@@ -103,6 +104,7 @@ pub struct ObjectRow {
     /// Clients that refer to it, and how often.
     pub clients: Vec<(u32, u32)>,
     /// Nodes that borrowed it, and how often.
+    #[serde(with = "crate::hexadecimal::counted")]
     pub borrowers: Vec<(u64, u32)>,
     /// Clients and nodes that are not named for want of room.
     pub unnamed_count: usize,
@@ -111,6 +113,7 @@ pub struct ObjectRow {
     /// Finished tasks whose results could be made again with it.
     pub lineage: u32,
     /// The node that answers for it, if that is another one.
+    #[serde(with = "crate::hexadecimal::option")]
     pub owner: Option<u64>,
     /// Site that made it, among [`Inventory::sites`]; none if it was put or that is not remembered.
     pub site: Option<u32>,

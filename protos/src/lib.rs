@@ -44,6 +44,7 @@ pub mod rows {
 
 mod descriptors;
 mod generated;
+mod hexadecimal;
 mod mount;
 mod shares;
 mod within;

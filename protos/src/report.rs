@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The node that answers.
+    #[serde(with = "crate::hexadecimal")]
     pub node: u64,
     /// Its process.
     pub pid: u32,
@@ -41,6 +42,7 @@ pub struct Report {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeRow {
     /// Its id.
+    #[serde(with = "crate::hexadecimal")]
     pub node: u64,
     /// Its resources.
     pub total: String,
@@ -139,6 +141,7 @@ pub const STORY_LINE_BYTES_MAX: usize = 4096;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Story {
     /// The node that answers.
+    #[serde(with = "crate::hexadecimal")]
     pub node: u64,
     /// Its process.
     pub pid: u32,

@@ -23,7 +23,7 @@ impl Pair {
         let member = home.run([&words[..], &SMALL[..]].concat());
         assert_eq!(member.status, 0, "{}", member.err);
         home.await_nodes(None, 2);
-        let id = |socket| format!("{:016x}", home.status(socket)["node"].as_u64().unwrap());
+        let id = |socket| home.status(socket)["node"].as_str().unwrap().to_owned();
         let (member, head) = (id(Some(socket.as_str())), id(None));
         Pair { home, socket, member, head, address }
     }

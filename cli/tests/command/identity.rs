@@ -104,7 +104,7 @@ fn a_revoked_machine_leaves_and_does_not_come_back() {
     let member = Home::new();
     assert_eq!(head.join(&member, Some(&head.token(&[]))).status, 0);
     head.machine.await_nodes(None, 2);
-    let node = format!("{:016x}", member.status(None)["node"].as_u64().unwrap());
+    let node = member.status(None)["node"].as_str().unwrap().to_owned();
     let revoked = head.machine.run(["node", "revoke", &node]);
     assert_eq!(revoked.status, 0, "{}", revoked.err);
     assert!(revoked.out.contains("Removed 1 of its nodes"), "{}", revoked.out);
@@ -149,8 +149,8 @@ fn the_metrics_of_a_head_are_read_with_the_lines_of_the_page() {
     assert_eq!(joined.status, 0, "{}", joined.err);
     let files = files(&scraper.path("tharsis/identity"));
     let folder = files.iter().find(|file| file.ends_with("machine.der")).unwrap().parent().unwrap();
-    let id = head.machine.status(None)["node"].as_u64().unwrap();
-    for name in [format!("n{id:016x}.peer.tharsis"), "control.tharsis".to_owned()] {
+    let id = head.machine.status(None)["node"].as_str().unwrap().to_owned();
+    for name in [format!("n{id}.peer.tharsis"), "control.tharsis".to_owned()] {
         let lines = lines.replace("HOST:PORT", &head.address).replace("NAME", &name);
         let ran = Command::new("bash").args(["-e", "-c", &lines]).current_dir(folder).output().unwrap();
         let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));

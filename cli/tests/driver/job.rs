@@ -267,7 +267,7 @@ fn a_program_runs_on_the_node_that_is_named() {
     let words = ["start", "--address", &address, "--socket", &socket, "--num-cpus", "2"];
     assert_eq!(home.run([&words[..], &SMALL[..]].concat()).status, 0);
     home.await_nodes(None, 2);
-    let id = |socket| format!("{:016x}", home.status(socket)["node"].as_u64().unwrap());
+    let id = |socket| home.status(socket)["node"].as_str().unwrap().to_owned();
     let (member, head) = (id(Some(socket.as_str())), id(None));
     let line = ["--", "sh", "-c", "echo $THARSIS_SOCKET"];
     let named =

@@ -81,7 +81,7 @@ fn lines_are_shown_with_who_wrote_them() {
     let pid = says::remote("first".to_owned(), 1).get_timeout(60.0).unwrap();
     let lines = await_line(&home, &socket, &[], "first ends");
     assert_eq!(lines.len(), 3, "{lines:?}");
-    let node = format!("{:016x}", home.status(Some(&socket))["node"].as_u64().unwrap());
+    let node = home.status(Some(&socket))["node"].as_str().unwrap().to_owned();
     for line in &lines {
         assert_eq!((&line["worker"], &line["node"]), (&pid.into(), &Value::from(node.as_str())), "{line}");
         assert_eq!(line["stream"] == "stderr", line["text"] == "first complains", "{line}");
@@ -139,16 +139,15 @@ fn lines_of_all_nodes_are_shown() {
     let address = join(&home, &socket, &other);
     let runtime = driver(&socket);
     let _entered = runtime.enter();
-    let id = |socket: &str| home.status(Some(socket))["node"].as_u64().unwrap();
-    for at in [&socket, &other] {
-        let place = says::options().node(NodeId(id(at)), false);
-        place.remote(format!("at {:016x}", id(at)), 1).get_timeout(60.0).unwrap();
+    for id in [node_of(&home, &socket), node_of(&home, &other)] {
+        let place = says::options().node(as_id(&id), false);
+        place.remote(format!("at {id}"), 1).get_timeout(60.0).unwrap();
     }
-    let ends = format!("at {:016x} ends", id(&other));
+    let ends = format!("at {} ends", node_of(&home, &other));
     let all = await_line(&home, &socket, &[], &ends);
     assert_eq!(all.len(), 6, "{all:?}");
     for at in [&socket, &other] {
-        let node = format!("{:016x}", id(at));
+        let node = node_of(&home, at);
         for words in [vec!["--node", &node], vec!["--node", &node, "--address", &address]] {
             let lines = shown(&home, &socket, &words);
             assert_eq!(lines.len(), 3, "{lines:?}");
@@ -162,6 +161,16 @@ fn next(reader: &mut impl BufRead) -> Value {
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
     serde_json::from_str(&line).unwrap()
+}
+
+/// The id of the node at a socket, as lists and lines have it.
+fn node_of(home: &Home, socket: &str) -> String {
+    home.status(Some(socket))["node"].as_str().unwrap().to_owned()
+}
+
+/// The same id for a program.
+fn as_id(node: &str) -> NodeId {
+    NodeId(u64::from_str_radix(node, 16).unwrap())
 }
 
 /// A node joins after the reader began, leaves, and another one joins.
@@ -178,12 +187,12 @@ fn nodes_that_join_and_leave_later_are_followed_too() {
     for name in ["second", "third"] {
         let other = home.text(&format!("{name}/node.sock"));
         join(&home, &socket, &other);
-        let node = home.status(Some(&other))["node"].as_u64().unwrap();
-        let place = says::options().node(NodeId(node), false);
+        let node = node_of(&home, &other);
+        let place = says::options().node(as_id(&node), false);
         place.remote(name.to_owned(), 1).get_timeout(60.0).unwrap();
         let mut texts: Vec<String> = (0..3)
             .map(|_| next(&mut reader))
-            .inspect(|line| assert_eq!(line["node"], format!("{node:016x}"), "{line}"))
+            .inspect(|line| assert_eq!(line["node"], node, "{line}"))
             .map(|line| line["text"].as_str().unwrap().to_owned())
             .collect();
         texts.sort_unstable();

@@ -108,14 +108,15 @@ impl Cluster {
     fn nodes(&self) -> BTreeSet<String> {
         let status = self.field.machine(1).must("tharsis status --json");
         let status: serde_json::Value = serde_json::from_str(&status).unwrap();
-        status["nodes"].as_array().unwrap().iter().map(|node| node["node"].to_string()).collect()
+        let nodes = status["nodes"].as_array().unwrap().iter();
+        nodes.map(|node| node["node"].as_str().unwrap().to_owned()).collect()
     }
 
     /// The id of the node on a machine, as tasks see it.
     fn node(&self, number: usize) -> String {
         let status = self.field.machine(number).must("tharsis status --json");
         let status: serde_json::Value = serde_json::from_str(&status).unwrap();
-        format!("{:016x}", status["node"].as_u64().unwrap())
+        status["node"].as_str().unwrap().to_owned()
     }
 
     fn log(&self) -> PathBuf {
