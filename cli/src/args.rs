@@ -5,7 +5,7 @@ mod job;
 pub use job::{ClusterArgs, JobCommand, SubmitArgs};
 
 use crate::bench::Place;
-use crate::format;
+use crate::format::{self, Shown};
 use crate::settings::flags::{FlagsOf, TextParser};
 use crate::settings::{key, parse};
 use clap::{Args as ClapArgs, Parser, Subcommand};
@@ -369,14 +369,24 @@ fn filter(text: &str) -> Result<Filter, String> {
 /// A query, and the files that it is about.
 #[derive(Debug, ClapArgs)]
 pub struct SqlArgs {
-    /// The query. Names without quotes are read as lower case.
-    pub query: String,
+    /// Statements, with semicolons between them; without any those of --file, of standard input, or a shell
+    /// on a terminal. Names without quotes are read as lower case. FROM takes quoted paths: from 'sales.csv'.
+    pub query: Option<String>,
+    /// Run the statements of this file; - is standard input. May be given several times.
+    #[arg(short, long = "file", value_name = "FILE", conflicts_with = "query")]
+    pub files: Vec<String>,
     /// A table and its file, folder, pattern or URL: Parquet, or what the ending says (.csv, .tsv, .json,
     /// .jsonl, .ndjson, .arrow, .feather, .avro, also with .gz, .bz2, .xz, .zst). May be given several times.
     #[arg(long = "table", value_name = "NAME=PATH", value_parser = named_path)]
     pub tables: Vec<(String, String)>,
-    /// Write all rows to this file instead of printing the first and the last ones; its ending says the
-    /// format, as for tables, but not .avro.
+    /// The form of the rows; without it a table, or CSV for -o -.
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub format: Option<Shown>,
+    /// Rows of an answer that a table shows at most, 0 for all; without it 40 on a terminal, and else all.
+    #[arg(long, value_name = "N")]
+    pub rows: Option<usize>,
+    /// Write the rows of a query to this file, whose ending says the format, as for tables, but not .avro; -
+    /// is standard output.
     #[arg(short, long, value_name = "PATH", value_parser = format::written)]
     pub output: Option<String>,
     /// Print the stages of the plan instead of running it.

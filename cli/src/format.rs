@@ -1,5 +1,6 @@
-//! Formats of files of rows, as the endings of their names say.
+//! Formats of files of rows, as the endings of their names say, and the forms in which rows are shown.
 
+use clap::ValueEnum;
 use std::path::Path;
 
 /// Endings of compressed files, behind that of the format.
@@ -37,6 +38,25 @@ impl Format {
     }
 }
 
+/// A form in which the rows of an answer are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shown {
+    /// Aligned columns, for people.
+    Table,
+    /// Fields between commas, with a heading.
+    Csv,
+    /// Fields between tabs, with a heading.
+    Tsv,
+    /// An array of objects.
+    Json,
+    /// An object a line.
+    Jsonl,
+    /// A table of Markdown.
+    Markdown,
+    /// A line for each value.
+    Vertical,
+}
+
 /// The end of a file's name that says its format, in lower case.
 fn ending(path: &str) -> String {
     let lower = path.to_ascii_lowercase();
@@ -44,19 +64,29 @@ fn ending(path: &str) -> String {
     Path::new(path).extension().and_then(|ending| ending.to_str()).unwrap_or("").to_owned()
 }
 
-/// The path of a file that rows are written to, or of a folder, with a slash behind it. A folder whose name
-/// has no ending gets Parquet.
+/// The path of a file that rows are written to, or of a folder, with a slash behind it, or `-` for standard
+/// output. A folder whose name has no ending gets Parquet.
 ///
 /// # Errors
 /// If its ending says no format, or one that is only read.
 pub fn written(path: &str) -> Result<String, String> {
+    if path == "-" {
+        return Ok(path.to_owned());
+    }
+    let packed = PACKED.iter().find(|end| path.to_ascii_lowercase().ends_with(*end));
     match Format::of(path) {
+        Some(Format::Csv | Format::Json | Format::Tsv) if matches!(packed, Some(&(".bz2" | ".xz"))) => {
+            Err("texts are written with .gz or .zst behind the ending, and read with .bz2 and .xz as well".to_owned())
+        }
+        Some(Format::Arrow | Format::Parquet) if packed.is_some() => {
+            Err("only texts are compressed as a whole: write .parquet, which compresses its columns".to_owned())
+        }
         None if path.ends_with('/') && ending(path).is_empty() => Ok(path.to_owned()),
         Some(Format::Avro) => Err("Avro files are read, but not written".to_owned()),
         Some(_) => Ok(path.to_owned()),
         None => Err(
-            "its ending says no format: expected .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow or \
-                     .feather, perhaps with .gz, .bz2, .xz or .zst behind it"
+            "its ending says no format: expected .parquet, .arrow, .feather, or .csv, .tsv, .json, .jsonl or \
+                     .ndjson, perhaps with .gz or .zst behind it"
                 .to_owned(),
         ),
     }
@@ -67,7 +97,7 @@ pub fn written(path: &str) -> Result<String, String> {
 /// # Errors
 /// If it has an ending that says no format, and is no folder.
 pub fn read(path: &str) -> Result<String, String> {
-    let is_open = ending(path).is_empty() || path.ends_with('*') || Path::new(path).is_dir();
+    let is_open = ending(path).is_empty() || path.ends_with(['*', '/']) || Path::new(path).is_dir();
     if is_open || Format::of(path).is_some() {
         return Ok(path.to_owned());
     }
@@ -100,14 +130,20 @@ mod tests {
 
     #[test]
     fn paths_that_say_no_format_are_refused() {
-        assert!(written("out.txt").unwrap_err().contains(".parquet, .csv, .tsv"));
+        assert!(written("out.txt").unwrap_err().contains(".csv, .tsv"));
         assert!(written("out").is_err());
         assert!(written("out.avro").unwrap_err().contains("not written"));
-        for path in ["out.tsv", "out.csv/", "out/"] {
+        for path in ["-", "out.tsv", "out.csv/", "out/", "out.CSV.GZ", "out.json.zst"] {
             assert_eq!(written(path).as_deref(), Ok(path));
         }
+        for path in ["out.csv.xz", "OUT.JSON.BZ2", "out.tsv.xz"] {
+            assert!(written(path).unwrap_err().contains(".gz or .zst"), "{path}");
+        }
+        for path in ["out.parquet.gz", "out.arrow.zst"] {
+            assert!(written(path).unwrap_err().contains("only texts"), "{path}");
+        }
         assert!(read("sales.txt").unwrap_err().starts_with("the ending of sales.txt says no format"));
-        for path in ["rows", "part-*", "sales.CSV", "s3://b/sales.parquet"] {
+        for path in ["rows", "part-*", "rows.v*/", "s3://b/rows.v2/", "sales.CSV", "s3://b/sales.parquet"] {
             assert_eq!(read(path).as_deref(), Ok(path));
         }
         let folder = tempfile::tempdir().unwrap();

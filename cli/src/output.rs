@@ -15,6 +15,37 @@ pub fn line(text: &str) -> Result<()> {
     }
 }
 
+/// Standard output for a writer of many pieces. A reader that goes away ends the command quietly.
+#[cfg(feature = "frames")]
+pub struct Stream(std::io::BufWriter<std::io::Stdout>);
+
+#[cfg(feature = "frames")]
+impl Stream {
+    /// The stream of this process.
+    pub fn new() -> Self {
+        Stream(std::io::BufWriter::new(std::io::stdout()))
+    }
+}
+
+#[cfg(feature = "frames")]
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        or_end(self.0.write(bytes))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        or_end(self.0.flush())
+    }
+}
+
+#[cfg(feature = "frames")]
+fn or_end<T>(outcome: std::io::Result<T>) -> std::io::Result<T> {
+    match outcome {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        outcome => outcome,
+    }
+}
+
 /// Ends a stream of replies quietly if its reader went away.
 ///
 /// # Errors

@@ -55,12 +55,23 @@ pub enum Refusal {
         /// The fault that was found.
         problem: String,
     },
-    /// A query that cannot be planned.
+    /// A statement that cannot be answered.
     #[cfg(feature = "frames")]
-    #[error("{}: {cause}", cause.class())]
+    #[error("{at}{}: {cause}", cause.class())]
     Query {
-        /// The mistake in it, or the file that cannot be read.
+        /// The file and line of the statement, if there are several.
+        at: String,
+        /// The mistake in it or in its rows, the file that cannot be read, or the failure of its run.
         cause: tharsis::frame::Error,
+    },
+    /// A file of statements that cannot be read.
+    #[cfg(feature = "frames")]
+    #[error("{path}: {cause}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// The reason, as the file system gave it.
+        cause: std::io::Error,
     },
     /// The command was built without frames.
     #[cfg_attr(feature = "frames", expect(dead_code, reason = "made by a build without frames"))]
@@ -254,6 +265,17 @@ fn by(holder: Option<u32>) -> String {
     holder.map_or_else(String::new, |pid| format!(" by process {pid}"))
 }
 
+/// The status for an error of a query: a mistake of the user, or a failure of the machine.
+#[cfg(feature = "frames")]
+fn status_of_query(class: &str) -> u8 {
+    match class {
+        "MemoryError" => EXHAUSTED,
+        "ConnectionError" | "Crash" | "KeyboardInterrupt" | "OSError" | "RuntimeError" | "Timeout"
+        | "TimeoutError" => process::FAILED,
+        _ => WRONG_INPUT,
+    }
+}
+
 /// The status that an error ends the command with.
 pub fn status_of(error: &anyhow::Error) -> u8 {
     if error.is::<settings::Error>() {
@@ -279,7 +301,9 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
             #[cfg(feature = "tensors")]
             Refusal::NoPrograms { .. } => WRONG_INPUT,
             #[cfg(feature = "frames")]
-            Refusal::Query { .. } => WRONG_INPUT,
+            Refusal::Query { cause, .. } => status_of_query(cause.class()),
+            #[cfg(feature = "frames")]
+            Refusal::Unreadable { .. } => WRONG_INPUT,
             Refusal::NoNode { .. }
             | Refusal::NodeGone { .. }
             | Refusal::NotAdmitted { .. }

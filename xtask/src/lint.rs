@@ -115,6 +115,7 @@ pub const FORMS: &[Form] = &[
         features: &["default", "frames", "tensors"],
         crates: &[
             "arrow",
+            "rustyline",
             "tharsis_dataframe",
             "tharsis_graph",
             "tharsis_kernels",
@@ -122,6 +123,7 @@ pub const FORMS: &[Form] = &[
             "tharsis_numeric",
             "tpchgen",
             "tpchgen_arrow",
+            "unicode_width",
         ],
         has_tests: true,
     },

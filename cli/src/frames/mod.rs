@@ -9,7 +9,7 @@ mod executors;
 #[cfg(feature = "frames")]
 mod present;
 #[cfg(feature = "frames")]
-mod query;
+mod sql;
 
 #[cfg(not(feature = "frames"))]
 mod absent;
@@ -21,4 +21,4 @@ pub use absent::{answer, list};
 #[cfg(feature = "frames")]
 pub use present::{STORAGE_VARIABLES, answer, list, statements};
 #[cfg(feature = "frames")]
-pub use query::query;
+pub use sql::run as query;

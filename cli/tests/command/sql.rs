@@ -1,7 +1,9 @@
 //! `tharsis sql`: a query over files, through the real command.
 
-use crate::home::Home;
+use crate::home::{Ended, Home};
 use std::fs;
+use std::io::{BufReader, Read, Write};
+use std::process::{Command, Stdio};
 
 /// A home with two tables as CSV files.
 fn with_tables() -> (Home, String, String) {
@@ -15,13 +17,20 @@ fn with_tables() -> (Home, String, String) {
 const BY_LAND: &str = "select land, sum(sold) as sold from sales join cities on sales.city = cities.city \
                        group by land order by sold desc";
 
+/// The rows of a query over a table, as CSV.
+fn rows(home: &Home, query: &str, table: &str) -> String {
+    let ended = home.run(["sql", query, "--table", table, "--format", "csv"]);
+    assert_eq!((ended.status, ended.err.as_str()), (0, ""), "{query}");
+    ended.out
+}
+
 #[test]
 fn files_are_joined_and_grouped() {
     let (home, sales, cities) = with_tables();
     let ended = home.run(["sql", BY_LAND, "--table", &sales, "--table", &cities]);
     assert_eq!((ended.status, ended.err.as_str()), (0, ""));
-    let words: Vec<&str> = ended.out.split_whitespace().collect();
-    assert_eq!(words, ["land", "sold", "0", "Norway", "7", "1", "Italy", "5"]);
+    let table = " land   | sold\n--------+------\n Norway |    7\n Italy  |    5\n(2 rows)\n";
+    assert_eq!(ended.out, table);
     let plan = home.run(["sql", BY_LAND, "--table", &sales, "--table", &cities, "--explain"]);
     assert!(plan.out.contains("stage 0"), "{}", plan.out);
 }
@@ -32,25 +41,24 @@ fn rows_go_to_a_file_that_is_read_again() {
     let file = home.text("by_land.parquet");
     let ended = home.run(["sql", BY_LAND, "--table", &sales, "--table", &cities, "--output", &file]);
     assert_eq!((ended.status, ended.out.as_str()), (0, ""), "{}", ended.err);
-    let read = home.run(["sql", "select max(sold) as most from t", "--table", &format!("t={file}")]);
-    assert_eq!(read.out.split_whitespace().collect::<Vec<_>>(), ["most", "0", "7"], "{}", read.err);
+    assert_eq!(rows(&home, "select max(sold) as most from t", &format!("t={file}")), "most\n7\n");
 }
 
 #[test]
 fn the_ending_of_a_path_says_the_format() {
     let (home, sales, cities) = with_tables();
-    for ending in ["parquet", "csv", "csv.gz", "jsonl", "json.zst", "arrow", "feather", "tsv", "CSV"] {
+    for ending in
+        ["parquet", "csv", "csv.gz", "jsonl", "json.zst", "arrow", "feather", "tsv", "CSV", "CSV.GZ"]
+    {
         let file = home.text(&format!("by_land.{ending}"));
         let ended = home.run(["sql", BY_LAND, "--table", &sales, "--table", &cities, "--output", &file]);
         assert_eq!((ended.status, ended.out.as_str()), (0, ""), "{ending}: {}", ended.err);
-        let read = home.run(["sql", "select max(sold) as most from t", "--table", &format!("t={file}")]);
-        let words: Vec<&str> = read.out.split_whitespace().collect();
-        assert_eq!(words, ["most", "0", "7"], "{ending}: {}", read.err);
+        let read = rows(&home, "select max(sold) as most from t", &format!("t={file}"));
+        assert_eq!(read, "most\n7\n", "{ending}");
     }
     let tabs = home.text("tabs.tsv");
     fs::write(&tabs, "city\tsold\nOslo\t3\nRome\t5\n").unwrap();
-    let read = home.run(["sql", "select sum(sold) as sold from t", "--table", &format!("t={tabs}")]);
-    assert_eq!(read.out.split_whitespace().collect::<Vec<_>>(), ["sold", "0", "8"], "{}", read.err);
+    assert_eq!(rows(&home, "select sum(sold) as sold from t", &format!("t={tabs}")), "sold\n8\n");
 }
 
 #[test]
@@ -66,7 +74,167 @@ fn mistakes_are_refused_with_status_2() {
     let file = home.text("out.txt");
     let no_format = home.run(["sql", "select city from sales", "--table", &sales, "--output", &file]);
     assert_eq!(no_format.status, 2);
-    assert!(no_format.err.contains(".parquet, .csv, .tsv") && !std::path::Path::new(&file).exists());
+    assert!(no_format.err.contains(".csv, .tsv") && !std::path::Path::new(&file).exists());
     let no_format = home.run(["sql", "select 1", "--table", "t=/no/such.txt"]);
     assert!(no_format.err.contains("the ending of /no/such.txt says no format"), "{}", no_format.err);
+}
+
+#[test]
+fn statements_are_answered_in_turn() {
+    let home = Home::new();
+    let three =
+        "create table t as select 1 as a; insert into t values (2), (3);\n-- ;\nselect sum(a) as s from t";
+    let ended = home.run(["sql", three, "--format", "csv"]);
+    assert_eq!((ended.status, ended.out.as_str(), ended.err.as_str()), (0, "s\n6\n", ""));
+    let counted = home.run(["sql", three]);
+    assert!(counted.out.starts_with("2 rows changed\n s\n"), "{}", counted.out);
+}
+
+#[test]
+fn statements_come_from_files_and_standard_input() {
+    let home = Home::new();
+    let file = home.text("q.sql");
+    fs::write(&file, "select 1 as a;\n\nselect nothing;\nselect 2 as a;\n").unwrap();
+    let ended = home.run(["sql", "-f", &file, "--format", "csv"]);
+    assert_eq!((ended.status, ended.out.as_str()), (2, "a\n1\n"), "it ends at the mistake");
+    assert!(ended.err.contains("q.sql:3: ") && ended.err.contains("nothing"), "{}", ended.err);
+    let missing = home.run(["sql", "-f", "/no/such.sql"]);
+    assert_eq!(missing.status, 2);
+    assert!(missing.err.contains("/no/such.sql: No such file"), "{}", missing.err);
+    let mut typed = home.command(["sql", "--format", "jsonl"]);
+    typed.stdin(fs::File::open(&file).unwrap());
+    let ended = Ended::of(typed.output().unwrap());
+    assert_eq!((ended.status, ended.out.as_str()), (2, "{\"a\":1}\n"));
+    assert!(ended.err.contains("line 3: "), "{}", ended.err);
+}
+
+#[test]
+fn paths_in_quotes_are_tables() {
+    let (home, sales, _) = with_tables();
+    let (_, path) = sales.split_once('=').unwrap();
+    fs::write(home.path("more.csv"), "city,sold\nOslo,10\n").unwrap();
+    let query = |from: &str| format!("select sum(sold) as sold from '{from}'");
+    let csv = |query: &str| home.run(["sql", query, "--format", "csv"]).out;
+    assert_eq!(csv(&query(path)), "sold\n12\n");
+    assert_eq!(csv(&query(&home.text("[ms]*.csv"))), "sold\n22\n", "a pattern");
+    let file = home.text("sums.parquet");
+    let ended = home.run(["sql", &query(path), "-o", &file]);
+    assert_eq!((ended.status, ended.err.as_str()), (0, ""));
+    assert_eq!(csv(&format!("select * from '{file}'")), "sold\n12\n");
+    let missing = home.run(["sql", "select * from '/no/such.csv'"]);
+    assert_eq!(missing.status, 2);
+    assert!(missing.err.contains("/no/such.csv"), "{}", missing.err);
+}
+
+#[test]
+fn a_pipe_gets_all_rows_and_a_table_as_many_as_asked_for() {
+    let home = Home::new();
+    let query = "select value from generate_series(1, 200) order by value";
+    let all = home.run(["sql", query]).out;
+    assert!(all.lines().count() == 203 && all.ends_with("(200 rows)\n"), "{all}");
+    let some = home.run(["sql", query, "--rows", "5"]).out;
+    assert!(some.ends_with("     5\n(200 rows, the first 5 shown; --rows 0 shows all)\n"), "{some}");
+    assert_eq!(home.run(["sql", query, "-o", "-", "--rows", "5"]).out.lines().count(), 201, "CSV has all");
+    let null = home.run(["sql", "select null as n, '' as e, 0.1 + 0.2 as f", "--format", "vertical"]).out;
+    assert!(null.starts_with("-- row 1\nn | NULL\ne | \nf | 0.3"), "{null}");
+}
+
+/// The words that a shell in a terminal of some width shows while these lines are typed.
+fn typed(home: &Home, columns: u32, lines: &[&str]) -> String {
+    let tharsis = env!("CARGO_BIN_EXE_tharsis");
+    let mut shell = Command::new("script");
+    let line = format!("stty cols {columns} rows 50 -echo; exec '{tharsis}' sql");
+    shell.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm").env("XDG_STATE_HOME", home.path("state"));
+    shell.env("SHELL", "/bin/sh").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut shell = shell.spawn().unwrap();
+    let (mut keys, screen) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
+    let mut screen = BufReader::new(screen);
+    let mut shown = Vec::new();
+    for line in lines {
+        until_prompt(&mut screen, &mut shown);
+        keys.write_all(format!("{line}\r").as_bytes()).unwrap();
+    }
+    until_prompt(&mut screen, &mut shown);
+    keys.write_all(b"\x04").unwrap();
+    screen.read_to_end(&mut shown).unwrap();
+    assert!(shell.wait().unwrap().success());
+    String::from_utf8_lossy(&shown).into_owned()
+}
+
+/// Reads a terminal until it shows a new prompt: it begins with the sign for pasted text, and is drawn again
+/// without it when a line is wrapped. Keys that come before it would be lost when the terminal changes its
+/// mode.
+fn until_prompt(screen: &mut impl Read, shown: &mut Vec<u8>) {
+    until(screen, shown, "\x1b[?2004h");
+    until(screen, shown, "> ");
+}
+
+/// Reads a terminal until it shows an end.
+fn until(screen: &mut impl Read, shown: &mut Vec<u8>, end: &str) {
+    let mut byte = [0];
+    let begin = shown.len();
+    while screen.read(&mut byte).unwrap() == 1 {
+        shown.push(byte[0]);
+        if shown[begin..].ends_with(end.as_bytes()) {
+            return;
+        }
+    }
+    panic!("the shell ended: {}", String::from_utf8_lossy(shown));
+}
+
+#[test]
+fn a_terminal_has_a_shell() {
+    let home = Home::new();
+    let wide = "select 'a text that is longer than the line of this terminal has room for' as t, 1 as n;";
+    let shown = typed(
+        &home,
+        60,
+        &[
+            "create table t as select 41",
+            "as a;",
+            "insert into t values (1);",
+            "select max(a) + 1 as n",
+            "from t;",
+            wide,
+            "select nothing;",
+            ".tables",
+            ".mode csv",
+            "select 7 as b;",
+            ".nothing",
+        ],
+    );
+    for part in ["1 row changed", "42", "(1 row)", "cells are cut", "nothing", "b\r\n7", "no such command"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let rows: Vec<&str> = shown.lines().filter(|line| line.contains("a text that is longer")).collect();
+    assert!(rows.iter().any(|row| row.contains('…')), "{shown}");
+    let history = fs::read_to_string(home.path("state/tharsis/sql_history")).unwrap();
+    assert!(history.contains("select max(a) + 1") && history.contains(".tables"), "{history}");
+}
+
+#[test]
+fn errors_of_a_run_have_their_class_and_status_2() {
+    let (home, sales, _) = with_tables();
+    for (query, told) in [
+        ("select 1 / (sold - sold) from sales", "ZeroDivisionError: division by zero"),
+        ("select cast(city as int) from sales", "ValueError: Cannot cast string 'Oslo'"),
+        ("select sold + 9223372036854775807 from sales", "OverflowError: out of range: "),
+        ("select a from u", "no table \"u\"; there are \"sales\""),
+    ] {
+        let ended = home.run(["sql", query, "--table", &sales]);
+        assert!(ended.err.contains(told), "{query}: {}", ended.err);
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{query}");
+    }
+}
+
+#[test]
+fn explain_shows_the_stages_as_a_text() {
+    let (home, sales, cities) = with_tables();
+    let query = format!("explain {BY_LAND}");
+    let ended = home.run(["sql", &query, "--table", &sales, "--table", &cities]);
+    assert_eq!((ended.status, ended.err.as_str()), (0, ""));
+    assert!(ended.out.starts_with("logical_plan:\n") && ended.out.contains("stage 1"), "{}", ended.out);
+    let query = format!("Explain Analyze {BY_LAND}");
+    let ended = home.run(["sql", &query, "--table", &sales, "--table", &cities]);
+    assert!(ended.out.contains("rows"), "{}{}", ended.out, ended.err);
 }

@@ -19,6 +19,7 @@
 //! | tables that statements make and change, and their keys | `session_table`, `change`, `keys` |
 //! | plans as texts | `explain` |
 //! | files that statements write | `files` |
+//! | tables that a session has not | `missing_tables` |
 //! | the order of rows | `order` |
 //! | results that have no room | `overflow` |
 //! | truth values of rows that move | `moving_rows` |
@@ -41,6 +42,7 @@ mod files;
 mod grouped;
 mod keys;
 mod levels;
+mod missing_tables;
 mod moving_rows;
 mod name_texts;
 mod order;

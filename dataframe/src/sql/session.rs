@@ -53,7 +53,7 @@ const PART_ROWS_MIN: usize = 1 << 16;
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
 pub struct SqlSession {
-    context: SessionContext,
+    pub(super) context: SessionContext,
     executor: Option<Arc<dyn Executor>>,
     part_rows_min: usize,
     /// Frames that were registered with capital letters, by their names in lower case.

@@ -1,0 +1,124 @@
+//! `tharsis sql`: statements over files, from the command line, files, standard input or a shell.
+
+mod interrupted;
+mod rows;
+mod session;
+mod shell;
+mod statements;
+
+use crate::args::SqlArgs;
+use crate::format::{Format, Shown};
+use crate::output;
+use crate::refusal::Refusal;
+use anyhow::{Context, Result};
+use session::Session;
+use std::io::{IsTerminal, Read};
+use tharsis::frame::{
+    CsvOptions, DataFrame, Error, WriteOptions, read_arrow, read_avro, read_csv, read_json, read_parquet, sql,
+};
+
+/// Rows of a table that a terminal shows if the user does not say how many.
+const ROWS_MAX: usize = 40;
+
+/// Answers the statements that the user gives, one after the other; ends at the first that fails.
+///
+/// # Errors
+/// `Query` with the class of the error and the place of the statement; those of the output.
+pub fn run(asked: &SqlArgs) -> Result<()> {
+    match (&asked.query, &asked.output) {
+        (Some(query), Some(path)) if path != "-" => return to_file(query, asked, path),
+        _ => {}
+    }
+    let view = view(asked);
+    if asked.query.is_none() && asked.files.is_empty() && std::io::stdin().is_terminal() {
+        return shell::run(asked, view);
+    }
+    let mut session = Session::new(asked, view)?;
+    for (name, text) in texts(asked)? {
+        session.run_all(name.as_deref(), &text, &mut output::Stream::new())?;
+    }
+    Ok(())
+}
+
+/// The texts of the statements, each with the name of its file.
+fn texts(asked: &SqlArgs) -> Result<Vec<(Option<String>, String)>> {
+    if let Some(query) = &asked.query {
+        return Ok(vec![(None, query.clone())]);
+    }
+    if asked.files.is_empty() {
+        return Ok(vec![(None, from_standard_input()?)]);
+    }
+    let read = |path: &String| match path.as_str() {
+        "-" => Ok((None, from_standard_input()?)),
+        path => {
+            let text = std::fs::read_to_string(path);
+            Ok((
+                Some(path.to_owned()),
+                text.map_err(|cause| Refusal::Unreadable { path: path.to_owned(), cause })?,
+            ))
+        }
+    };
+    asked.files.iter().map(read).collect()
+}
+
+fn from_standard_input() -> Result<String> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).context("standard input")?;
+    Ok(text)
+}
+
+/// The way in which rows are shown: all of them, unless somebody looks.
+fn view(asked: &SqlArgs) -> rows::View {
+    let terminal = std::io::stdout().is_terminal();
+    let rows_max = match asked.rows {
+        None if terminal => ROWS_MAX,
+        None | Some(0) => usize::MAX,
+        Some(rows) => rows,
+    };
+    let default = if asked.output.is_some() { Shown::Csv } else { Shown::Table };
+    let width = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_col));
+    let width = if terminal && 0 < width { width } else { usize::MAX };
+    rows::View { shown: asked.format.unwrap_or(default), rows_max, width }
+}
+
+/// Writes the rows of a query to a file, as they are made.
+fn to_file(query: &str, asked: &SqlArgs, path: &str) -> Result<()> {
+    let mut tables: Vec<(String, DataFrame)> =
+        asked.tables.iter().map(|(name, path)| (name.clone(), table(path))).collect();
+    let named = session::named_files(&tharsis::frame::SqlSession::default(), query).map_err(refused)?;
+    tables.extend(named.into_iter().map(|path| (path.clone(), table(&path))));
+    let tables: Vec<(&str, &DataFrame)> = tables.iter().map(|(name, frame)| (name.as_str(), frame)).collect();
+    let rows = sql(query, &tables);
+    rows.check().map_err(refused)?;
+    write(&rows, path).map_err(refused)?;
+    Ok(())
+}
+
+fn refused(cause: Error) -> Refusal {
+    Refusal::Query { at: String::new(), cause: cause.root().clone() }
+}
+
+/// Writes rows to a file in the format that its ending says.
+fn write(rows: &DataFrame, path: &str) -> Result<(), Error> {
+    match Format::of(path) {
+        Some(Format::Csv) => rows.to_csv(path),
+        Some(Format::Tsv) => rows.to_csv_with(path, WriteOptions::new().sep(b'\t')),
+        Some(Format::Json) => rows.to_json(path),
+        Some(Format::Arrow) => rows.to_arrow(path),
+        // The words of the command have been checked: no other format is written.
+        Some(Format::Parquet | Format::Avro) | None => rows.to_parquet(path),
+    }?;
+    Ok(())
+}
+
+/// The frame of a file, a folder or a pattern.
+fn table(path: &str) -> DataFrame {
+    match Format::of(path) {
+        Some(Format::Csv) => read_csv(path, CsvOptions::new()),
+        Some(Format::Tsv) => read_csv(path, CsvOptions::new().sep(b'\t')),
+        Some(Format::Json) => read_json(path),
+        Some(Format::Arrow) => read_arrow(path),
+        Some(Format::Avro) => read_avro(path),
+        Some(Format::Parquet) | None => read_parquet(path),
+    }
+}

@@ -1,0 +1,129 @@
+//! A session of the user: statements in turn, tables, and files by their paths.
+
+use super::rows::{self, View};
+use super::statements::{Statement, Statements};
+use super::table;
+use crate::args::SqlArgs;
+use crate::format::{Format, Shown};
+use crate::refusal::Refusal;
+use anyhow::Result;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use tharsis::frame::{Error, Executor, SqlAnswer, SqlSession, Table};
+
+/// The statements of a user.
+pub struct Session {
+    inner: SqlSession,
+    /// The way in which rows are written.
+    pub view: View,
+    is_explained: bool,
+}
+
+impl Session {
+    /// A session with the tables of the command line.
+    ///
+    /// # Errors
+    /// `Query` for a file that cannot be read.
+    pub fn new(asked: &SqlArgs, view: View) -> Result<Session> {
+        Session::with_tables(SqlSession::default(), asked, view)
+    }
+
+    /// A session whose statements run on this executor.
+    ///
+    /// # Errors
+    /// As [`Session::new`].
+    pub fn on(executor: Arc<dyn Executor>, asked: &SqlArgs, view: View) -> Result<Session> {
+        Session::with_tables(SqlSession::on(executor), asked, view)
+    }
+
+    fn with_tables(mut inner: SqlSession, asked: &SqlArgs, view: View) -> Result<Session> {
+        for (name, path) in &asked.tables {
+            inner.register(name, &table(path)).map_err(super::refused)?;
+        }
+        Ok(Session { inner, view, is_explained: asked.explain })
+    }
+
+    /// Answers all statements of a text, up to the first that fails.
+    ///
+    /// # Errors
+    /// `Query` with the file and line of the statement that fails, if there are several.
+    pub fn run_all(&mut self, file: Option<&str>, text: &str, to: &mut dyn Write) -> Result<()> {
+        let statements: Vec<Statement<'_>> = Statements::of(text).all().collect();
+        let is_one = file.is_none() && statements.len() < 2;
+        for statement in &statements {
+            let at = match file {
+                _ if is_one => String::new(),
+                None => format!("line {}: ", statement.line),
+                Some(file) => format!("{file}:{}: ", statement.line),
+            };
+            self.answer(statement.text, at, to)?;
+        }
+        Ok(())
+    }
+
+    /// Answers a statement that begins at a place of a file.
+    ///
+    /// # Errors
+    /// `Query`, or an error of the output.
+    pub fn answer(&mut self, statement: &str, at: String, to: &mut dyn Write) -> Result<()> {
+        let answer = self.execute(statement);
+        let answer = answer.map_err(|cause| Refusal::Query { at, cause: cause.root().clone() })?;
+        match answer {
+            SqlAnswer::Rows(table) => match plans(&table) {
+                Some(plans) => write!(to, "{plans}")?,
+                None => rows::write(&table, self.view, to)?,
+            },
+            SqlAnswer::Changed(rows) if self.view.shown == Shown::Table => {
+                writeln!(to, "{} changed", rows::counted(rows, "row"))?
+            }
+            SqlAnswer::Changed(_) | SqlAnswer::Done => {}
+        }
+        Ok(to.flush()?)
+    }
+
+    fn execute(&mut self, statement: &str) -> Result<SqlAnswer, Error> {
+        for path in named_files(&self.inner, statement)? {
+            self.inner.register(&path, &table(&path))?;
+        }
+        if self.is_explained {
+            return self.inner.execute(&format!("explain {statement}"));
+        }
+        self.inner.execute(statement)
+    }
+
+    /// A column of the rows of a query; nothing if it fails.
+    pub fn words(&mut self, statement: &str, column: &str) -> Vec<String> {
+        match self.inner.execute(statement) {
+            Ok(SqlAnswer::Rows(table)) => table
+                .column::<String>(column)
+                .map(|words| words.into_iter().flatten().collect())
+                .unwrap_or_default(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The paths among the names of tables that a statement has and a session does not: of files that are there,
+/// patterns and folders.
+///
+/// # Errors
+/// Those of a text that is no SQL.
+pub fn named_files(session: &SqlSession, statement: &str) -> Result<Vec<String>, Error> {
+    let is_path =
+        |name: &String| Format::of(name).is_some() || name.ends_with(['/', '*']) || Path::new(name).is_dir();
+    Ok(session.missing_tables(statement)?.into_iter().filter(is_path).collect())
+}
+
+/// The text of a plan, which a table would cut.
+fn plans(table: &Table) -> Option<String> {
+    if table.columns() != ["plan_type", "plan"] {
+        return None;
+    }
+    let (kinds, plans) = (table.column::<String>("plan_type").ok()?, table.column::<String>("plan").ok()?);
+    let texts = kinds.into_iter().zip(plans).map(|(kind, plan)| {
+        let plan = plan.unwrap_or_default();
+        format!("{}:\n{}\n", kind.unwrap_or_default(), plan.trim_end())
+    });
+    Some(texts.collect::<Vec<_>>().join("\n"))
+}

@@ -1,0 +1,259 @@
+//! The shell of `tharsis sql`: statements of several lines, history, completion, and commands with a dot.
+
+use super::interrupted::Interruptible;
+use super::rows::View;
+use super::session::Session;
+use super::statements::Statements;
+use crate::args::SqlArgs;
+use crate::format::Shown;
+use crate::output;
+use anyhow::{Context as _, Result};
+use clap::ValueEnum;
+use rustyline::completion::{Completer, Pair};
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::Validator;
+use rustyline::{CompletionType, Config, Context, Editor, Helper};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+use tharsis::frame::default_executor;
+
+const HELP: &str = "\
+A statement ends with a semicolon and may have several lines. FROM takes tables and quoted paths: from 'sales.csv'.
+  .help              this
+  .mode FORM         the form of rows: table, csv, tsv, json, jsonl, markdown or vertical
+  .quit              the end, as Ctrl-D
+  .read FILE         run the statements of a file
+  .rows N            rows that a table shows at most; 0 for all
+  .schema NAME       columns and types of a table
+  .tables            the tables
+  .timer on|off      print the time that each statement takes
+Ctrl-C ends a statement, or forgets what was typed of it.";
+
+/// Words of SQL that are completed.
+const KEYWORDS: &str = "all and as asc between by case cast copy count create cross delete desc describe distinct \
+     drop else end except exists explain explain analyze filter from full group having ilike in inner insert \
+     intersect interval into is join left like limit not null nulls offset on or order outer over partition qualify \
+     right rows select set show sum table then true false union unnest update using values view when where window with";
+
+/// The tables of the user.
+const TABLES: &str =
+    "select table_name from information_schema.tables where table_schema <> 'information_schema' order by 1";
+/// Their columns.
+const COLUMNS: &str =
+    "select distinct column_name from information_schema.columns where table_schema <> 'information_schema'";
+
+/// Reads statements from the terminal and answers them until the user ends it.
+///
+/// # Errors
+/// If the terminal cannot be read.
+pub fn run(asked: &SqlArgs, view: View) -> Result<()> {
+    let executor = Interruptible::over(default_executor())?;
+    let mut shell = Shell {
+        session: Session::on(Arc::new(executor), asked, view)?,
+        typed: String::new(),
+        is_timed: false,
+    };
+    let config = Config::builder().completion_type(CompletionType::List).auto_add_history(false).build();
+    let mut editor: Editor<Words, FileHistory> = Editor::with_config(config).context("the terminal")?;
+    editor.set_helper(Some(Words::default()));
+    let history = history();
+    if let Some(history) = &history {
+        // There is none before the first time.
+        let _none = editor.load_history(history);
+    }
+    output::line("Statements end with a semicolon; .help tells the rest, Ctrl-D ends.")?;
+    loop {
+        if let Some(words) = editor.helper_mut() {
+            words.known = shell.words();
+        }
+        match editor.readline(if shell.typed.is_empty() { "sql> " } else { "...> " }) {
+            Ok(line) => {
+                let entry = shell.entry(&line);
+                if let Some(entry) = &entry {
+                    // A history that cannot be kept is no reason to end.
+                    let _kept = editor.add_history_entry(entry.as_str());
+                    let _kept = history.as_ref().map(|history| editor.append_history(history));
+                }
+                if shell.line(&line) == Next::End {
+                    return Ok(());
+                }
+            }
+            Err(ReadlineError::Interrupted) => shell.typed.clear(),
+            Err(ReadlineError::Eof) => return Ok(()),
+            Err(error) => return Err(error).context("the terminal"),
+        }
+    }
+}
+
+/// The file of the history, in the folder of the user for what programs keep.
+fn history() -> Option<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    let state = state.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state")))?;
+    let folder = state.join("tharsis");
+    std::fs::create_dir_all(&folder).ok()?;
+    Some(folder.join("sql_history"))
+}
+
+struct Shell {
+    session: Session,
+    /// Lines of a statement that has not ended.
+    typed: String,
+    is_timed: bool,
+}
+
+/// The shell after a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Line,
+    End,
+}
+
+impl Shell {
+    /// The entry of the history that a line completes.
+    fn entry(&self, line: &str) -> Option<String> {
+        if self.typed.is_empty() && line.starts_with('.') {
+            return Some(line.to_owned());
+        }
+        let text = format!("{}{line}", self.typed);
+        let found = Statements::of(&text);
+        (!found.whole.is_empty() && found.rest.is_none()).then(|| text.trim().to_owned())
+    }
+
+    /// Takes a line. Errors are told, and the shell goes on.
+    fn line(&mut self, line: &str) -> Next {
+        if self.typed.is_empty() && line.trim_start().starts_with('.') {
+            return self.command(line.trim());
+        }
+        self.typed += line;
+        self.typed.push('\n');
+        let text = std::mem::take(&mut self.typed);
+        let found = Statements::of(&text);
+        if let Some(rest) = found.rest {
+            self.typed = format!("{}\n", rest.text);
+        }
+        for statement in found.whole {
+            if !self.answered(statement.text) {
+                // The user may have meant the rest for what did not work.
+                self.typed.clear();
+                break;
+            }
+        }
+        Next::Line
+    }
+
+    /// Answers a statement; whether it did not fail.
+    fn answered(&mut self, statement: &str) -> bool {
+        let begin = Instant::now();
+        let answered = self.session.answer(statement, String::new(), &mut output::Stream::new());
+        if self.is_timed {
+            output::complain(&format!("({:.3} s)", begin.elapsed().as_secs_f64()));
+        }
+        told(answered)
+    }
+
+    fn command(&mut self, line: &str) -> Next {
+        let mut words = line.splitn(2, char::is_whitespace);
+        let (name, rest) = (words.next().unwrap_or_default(), words.next().unwrap_or_default().trim());
+        let rest = rest.trim_end_matches(';');
+        match name {
+            ".exit" | ".quit" => return Next::End,
+            ".help" => tell(output::line(HELP)),
+            ".mode" => match Shown::from_str(rest, true) {
+                Ok(shown) => self.session.view.shown = shown,
+                Err(_) => {
+                    output::complain(".mode: expected table, csv, tsv, json, jsonl, markdown or vertical")
+                }
+            },
+            ".read" => {
+                let read = self.read(rest);
+                tell(read);
+            }
+            ".rows" => match rest.parse() {
+                Ok(0) => self.session.view.rows_max = usize::MAX,
+                Ok(rows) => self.session.view.rows_max = rows,
+                Err(_) => output::complain(".rows: expected a number"),
+            },
+            ".schema" if rest.is_empty() => output::complain(".schema: expected the name of a table"),
+            ".schema" => {
+                let _told = self.answered(&format!("describe {rest}"));
+            }
+            ".tables" => {
+                let tables = self.session.words(TABLES, "table_name");
+                tell(output::line(&tables.join("\n")));
+            }
+            ".timer" => match rest {
+                "on" => self.is_timed = true,
+                "off" => self.is_timed = false,
+                _ => output::complain(".timer: expected on or off"),
+            },
+            _ => output::complain(&format!("{name}: no such command; .help has those there are")),
+        }
+        Next::Line
+    }
+
+    fn read(&mut self, path: &str) -> Result<()> {
+        let text = std::fs::read_to_string(path).with_context(|| path.to_owned())?;
+        self.session.run_all(Some(path), &text, &mut output::Stream::new())
+    }
+
+    /// Words that are completed: those of SQL, tables and their columns.
+    fn words(&mut self) -> Vec<String> {
+        let tables = self.session.words(TABLES, "table_name");
+        let columns = self.session.words(COLUMNS, "column_name");
+        KEYWORDS.split_whitespace().map(str::to_owned).chain(tables).chain(columns).collect()
+    }
+}
+
+/// Tells an error; whether there was none.
+fn told(outcome: Result<()>) -> bool {
+    match outcome {
+        Ok(()) => true,
+        Err(error) => {
+            output::complain(&format!("{error:#}"));
+            false
+        }
+    }
+}
+
+/// Tells an error, if there is one.
+fn tell(outcome: Result<()>) {
+    let _is_told = told(outcome);
+}
+
+/// Completes the word before the cursor.
+#[derive(Default)]
+struct Words {
+    known: Vec<String>,
+}
+
+impl Completer for Words {
+    type Candidate = Pair;
+
+    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let before = &line[..at];
+        let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+        let begin = before.rfind(|letter| !is_part(letter)).map_or(0, |last| last + 1);
+        let begin = (begin..=at).find(|at| line.is_char_boundary(*at)).unwrap_or(at);
+        let begun = before[begin..].to_lowercase();
+        let mut found: Vec<&String> =
+            self.known.iter().filter(|word| word.to_lowercase().starts_with(&begun)).collect();
+        found.sort();
+        found.dedup();
+        if begun.is_empty() {
+            found.clear();
+        }
+        let pair = |word: &String| Pair { display: word.clone(), replacement: word.clone() };
+        Ok((begin, found.into_iter().map(pair).collect()))
+    }
+}
+
+impl Hinter for Words {
+    type Hint = String;
+}
+impl Highlighter for Words {}
+impl Validator for Words {}
+impl Helper for Words {}

@@ -1,0 +1,183 @@
+//! Statements of a text: semicolons divide them, except in quotes and comments.
+
+/// A statement and the place where it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statement<'a> {
+    /// Its text, without the semicolon.
+    pub text: &'a str,
+    /// The line of its first word, from 1.
+    pub line: usize,
+}
+
+/// The statements of a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statements<'a> {
+    /// Those that a semicolon ends.
+    pub whole: Vec<Statement<'a>>,
+    /// The text behind the last semicolon, if it has a word.
+    pub rest: Option<Statement<'a>>,
+}
+
+impl<'a> Statements<'a> {
+    /// Divides a text. A text that ends within a quote or a comment has that in its rest.
+    pub fn of(text: &'a str) -> Statements<'a> {
+        let mut found = Statements::default();
+        let (mut at, mut begin) = (0, 0);
+        let mut first_word = None;
+        while let Some(token) = Token::at(text, at) {
+            let end = at + token.bytes;
+            match token.kind {
+                Kind::Semicolon => {
+                    found.whole.extend(first_word.map(|word| statement(text, word, at)));
+                    (begin, first_word) = (end, None);
+                }
+                Kind::Word => first_word = first_word.or(Some(at)),
+                Kind::Blank => {}
+            }
+            at = end;
+        }
+        // A comment that does not end may be one that the user is still typing.
+        let is_open =
+            |kept: &&str| kept.trim_start().starts_with("/*") && Token::is_open_comment(kept.trim_start());
+        let open = Some(&text[begin..]).filter(is_open).map(|_| begin);
+        found.rest = first_word.or(open).map(|word| statement(text, word, text.len()));
+        found
+    }
+
+    /// All statements, the last one also without a semicolon.
+    pub fn all(self) -> impl Iterator<Item = Statement<'a>> {
+        self.whole.into_iter().chain(self.rest)
+    }
+}
+
+fn statement(text: &str, begin: usize, end: usize) -> Statement<'_> {
+    let line = text[..begin].matches('\n').count() + 1;
+    Statement { text: text[begin..end].trim_end(), line }
+}
+
+enum Kind {
+    Semicolon,
+    /// Space or a comment.
+    Blank,
+    Word,
+}
+
+struct Token {
+    kind: Kind,
+    bytes: usize,
+}
+
+impl Token {
+    /// The token at a place of a text; none at its end.
+    fn at(text: &str, at: usize) -> Option<Token> {
+        let rest = &text[at..];
+        let first = rest.chars().next()?;
+        let to = |end: Option<usize>| end.unwrap_or(rest.len());
+        let token = |kind, bytes| Some(Token { kind, bytes });
+        match first {
+            ';' => token(Kind::Semicolon, 1),
+            first if first.is_whitespace() => token(Kind::Blank, first.len_utf8()),
+            '-' if rest.starts_with("--") => token(Kind::Blank, to(rest.find('\n'))),
+            '/' if rest.starts_with("/*") => token(Kind::Blank, to(comment_end(rest))),
+            // A doubled quote ends a text and begins another one.
+            quote @ ('\'' | '"' | '`') => token(Kind::Word, to(rest[1..].find(quote).map(|end| end + 2))),
+            '$' => {
+                let end = dollar_tag(rest)
+                    .map(|tag| rest[tag.len()..].find(tag).map_or(rest.len(), |end| end + 2 * tag.len()));
+                token(Kind::Word, end.unwrap_or(1))
+            }
+            first if first.is_alphanumeric() || first == '_' => {
+                // A dollar in a name begins no quote.
+                let is_name = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '$';
+                token(Kind::Word, to(rest.find(|letter| !is_name(letter))))
+            }
+            first => token(Kind::Word, first.len_utf8()),
+        }
+    }
+
+    fn is_open_comment(text: &str) -> bool {
+        comment_end(text).is_none()
+    }
+}
+
+/// The end of the comment that a text begins with; comments may be within each other.
+fn comment_end(text: &str) -> Option<usize> {
+    let (mut depth, mut at) = (0_usize, 0);
+    while at < text.len() {
+        let rest = &text.as_bytes()[at..];
+        if rest.starts_with(b"/*") {
+            (depth, at) = (depth + 1, at + 2);
+        } else if rest.starts_with(b"*/") {
+            (depth, at) = (depth - 1, at + 2);
+            if depth == 0 {
+                return Some(at);
+            }
+        } else {
+            at += 1;
+        }
+    }
+    None
+}
+
+/// The `$tag$` that a text begins with.
+fn dollar_tag(text: &str) -> Option<&str> {
+    let end = text[1..].find('$')? + 2;
+    let name = &text[1..end - 1];
+    let is_name = name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+    let is_parameter = name.starts_with(|letter: char| letter.is_ascii_digit());
+    (is_name && !is_parameter).then(|| &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Statements;
+
+    fn texts(text: &str) -> Vec<&str> {
+        Statements::of(text).all().map(|statement| statement.text).collect()
+    }
+
+    #[test]
+    fn semicolons_divide() {
+        assert_eq!(texts("select 1; select 2;"), ["select 1", "select 2"]);
+        assert_eq!(texts(" ;; select 1 ; "), ["select 1"]);
+        assert_eq!(texts(""), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn semicolons_in_quotes_and_comments_do_not() {
+        for one in [
+            "select ';'",
+            "select 'it''s; a'",
+            "select \"a;b\" from `c;d`",
+            "select 1 -- a; b\n + 2",
+            "select /* ; /* ; */ ; */ 1",
+            "select $$ ; ' $$",
+            "select $a$ ; $$ ; $a$",
+            "select 'ü;ö'",
+        ] {
+            assert_eq!(texts(&format!("{one}; select 2")), [one, "select 2"], "{one}");
+        }
+        assert_eq!(texts("select a$1;select $1;"), ["select a$1", "select $1"], "no quotes");
+    }
+
+    #[test]
+    fn comments_alone_are_no_statement() {
+        assert_eq!(texts("-- only\n; /* this */ ; -- end"), Vec::<&str>::new());
+        assert_eq!(texts("-- first\nselect 1"), ["select 1"]);
+    }
+
+    #[test]
+    fn a_statement_knows_its_line() {
+        let all: Vec<usize> =
+            Statements::of("-- head\n\nselect 1;\n select\n2; select 3").all().map(|one| one.line).collect();
+        assert_eq!(all, [3, 4, 5]);
+    }
+
+    #[test]
+    fn what_does_not_end_is_the_rest() {
+        for open in ["select 'a; b", "select \"a;", "select $$ ;", "select 1 /* ;", "select 1", "/* a;"] {
+            let found = Statements::of(open);
+            assert!(found.whole.is_empty() && found.rest.is_some(), "{open}: {found:?}");
+        }
+    }
+}
