@@ -6,11 +6,14 @@ use ndarray::{ArrayD, Axis};
 use tharsis_learn::decomposition::{Contrast, FactorAnalysis, FastICA};
 use tharsis_learn::discriminant_analysis::QuadraticDiscriminantAnalysis;
 use tharsis_learn::linear_model::{
-    ARDRegression, BayesianRidge, Criterion, HuberRegressor, LassoLarsIC, OrthogonalMatchingPursuit,
-    OrthogonalMatchingPursuitCV, RidgeCV,
+    ARDRegression, BayesianRidge, Criterion, HuberRegressor, LassoLarsCV, LassoLarsIC,
+    OrthogonalMatchingPursuit, OrthogonalMatchingPursuitCV, RidgeCV,
 };
 use tharsis_learn::svm::{LinearSVC, LinearSVR};
 use tharsis_numeric::{Tensor, array, eye, where_};
+
+/// The unit of a feature in which it is far larger than the others.
+const UNIT: f64 = 1e8;
 
 /// Runs a check on each recorded fit of an estimator, with its samples and its targets in their units.
 fn each(estimator: &str, check: impl Fn(&Case<'_>, &Tensor, &Tensor)) {
@@ -62,6 +65,41 @@ fn information_criteria_of_targets_that_are_nearly_linear() {
     assert!(near(&model.coef, &expected, 1e-9), "{model}");
     let none = LassoLarsIC::new().fit(&x, &(&y * 0.0), ..).unwrap();
     assert!(none.coef.iter().all(|&coef| coef == 0.0), "{none}");
+}
+
+#[test]
+fn folds_of_targets_that_are_nearly_linear() {
+    each("LassoLarsCV", |case, x, y| {
+        let model = LassoLarsCV::new().cv(3).fit(x, y, ..).unwrap();
+        let means = model.mse_path.mean_axis(Axis(1)).unwrap();
+        case.relative("cv_alphas", model.cv_alphas.clone().into_dyn(), 1e-12);
+        case.attribute("logs", means.mapv(f64::ln).into_dyn(), 1e-4);
+        case.relative("alpha", one(model.alpha), 1e-4);
+        case.relative("coef", model.coef.clone(), 1e-12);
+    });
+    each("OrthogonalMatchingPursuitCV", |case, x, y| {
+        let model = OrthogonalMatchingPursuitCV::new().cv(3).fit(x, y, ..).unwrap();
+        case.relative("n_nonzero_coefs", one(model.n_nonzero_coefs as f64), 0.0);
+        case.relative("coef", model.coef.clone(), 1e-12);
+    });
+}
+
+#[test]
+fn evidence_of_fewer_samples_than_features() {
+    each("BayesianRidge", |case, x, y| {
+        if case.set() != "broad" {
+            return;
+        }
+        let model = BayesianRidge::new().fit(x, y, ..).unwrap();
+        case.relative("alpha", one(model.alpha), 1e-6);
+        case.relative("coef", model.coef.clone(), 1e-6);
+    });
+    each("ARDRegression", |case, x, y| {
+        if case.set() == "broad" {
+            let model = ARDRegression::new().fit(x, y, ..).unwrap();
+            case.relative("coef", model.coef.clone(), 1e-5);
+        }
+    });
 }
 
 #[test]
@@ -156,30 +194,44 @@ fn independent_sources_of_features_in_unlike_units() {
     assert!(error.to_string().starts_with("the samples vary in 1 directions"), "{error}");
 }
 
-/// The unit of a feature is no matter to these; scikit-learn's are alike.
-#[test]
-fn features_in_unlike_units() {
+/// Samples, the same with one feature in another unit, and targets.
+fn unlike() -> (Tensor, Tensor, Tensor) {
     let (x, y) = set("noisy");
+    let unlike = (&x * array([1.0, UNIT, 1.0, 1.0, 1.0, 1.0])).execute().unwrap();
+    (x, unlike, y)
+}
+
+#[test]
+fn discriminants_of_features_in_unlike_units() {
+    let (x, unlike, _) = unlike();
     let labels = set("sides").1.astype(tharsis_numeric::DType::I64);
-    let unit = 1e8;
-    let unlike = (&x * array([1.0, unit, 1.0, 1.0, 1.0, 1.0])).execute().unwrap();
     let sides = |x: &Tensor| {
         let model = QuadraticDiscriminantAnalysis::new().fit(x, &labels, ..).unwrap();
         model.decision_function(x).fetch::<f64>().unwrap()
     };
     assert!(near(&sides(&unlike), &sides(&x), 1e-6));
+}
+
+#[test]
+fn penalties_of_features_in_unlike_units() {
+    let (x, unlike, y) = unlike();
     let line = |x: &Tensor| {
         let model = RidgeCV::new().alphas([1e-10, 1e-9]).fit(x, &y, ..).unwrap();
         (model.predict(x).fetch::<f64>().unwrap(), model.best_score)
     };
     let ((found, score), (expected, best)) = (line(&unlike), line(&x));
     assert!(near(&found, &expected, 1e-6) && (score / best - 1.0).abs() < 1e-6, "{score} {best}");
+}
+
+#[test]
+fn factors_of_features_in_unlike_units() {
+    let (x, unlike, _) = unlike();
     // The score has the logarithm of the unit.
     let factors = |x: &Tensor, unit: f64| {
         let first = [1.0, unit * unit, 1.0, 1.0, 1.0, 1.0];
         let factors = FactorAnalysis::new().n_components(2).noise_variance_init(&first).max_iter(20);
         factors.fit(x, ..).unwrap().score(x, ..).unwrap() + unit.ln()
     };
-    let (found, expected) = (factors(&unlike, unit), factors(&x, 1.0));
+    let (found, expected) = (factors(&unlike, UNIT), factors(&x, 1.0));
     assert!((found - expected).abs() < 1e-5, "{found} {expected}");
 }

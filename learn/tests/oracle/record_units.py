@@ -39,6 +39,8 @@ def case(name, estimator, on, params, attributes, methods=("predict",), factors=
     x, y = SETS[on]["x"] * units.get("x_unit", 1.0), SETS[on]["y"] * units.get("y_unit", 1.0)
     x[:, 1] *= units.get("column_unit", 1.0)
     estimator.fit(x, y)
+    if hasattr(estimator, "mse_path_"):
+        estimator.logs_ = np.log(estimator.mse_path_.mean(axis=-1))
     factors = dict(factors)
     MADE.append({
         "estimator": name, "data": on, "params": {**params, **units, **dict(factors.pop("params", {}))}, "weights": False,
@@ -51,6 +53,9 @@ LINEAR = ("coef_", "intercept_")
 for on in ("near", "noisy"):
     for params in ({}, {"criterion": "bic"}, {"positive": True}):
         case("LassoLarsIC", linear_model.LassoLarsIC(**params), on, params, LINEAR + ("noise_variance_", "alphas_"))
+case("LassoLarsCV", linear_model.LassoLarsCV(cv=3), "near", {}, LINEAR + ("alpha_", "cv_alphas_", "logs_"))
+case("OrthogonalMatchingPursuitCV", linear_model.OrthogonalMatchingPursuitCV(cv=3), "near", {},
+     LINEAR + ("n_nonzero_coefs_",))
 for on in ("near", "exact"):
     case("BayesianRidge", linear_model.BayesianRidge(), on, {}, LINEAR + ("alpha_", "lambda_", "n_iter_"))
     case("ARDRegression", linear_model.ARDRegression(), on, {}, LINEAR + ("alpha_", "lambda_", "n_iter_"))
