@@ -17,7 +17,7 @@ pub(super) fn with_named_values(node: LogicalPlan) -> EngineResult<LogicalPlan> 
     let named = |value: &Expr, asked: Subquery| -> EngineResult<Subquery> {
         let rows = asked.subquery.schema().fields().first().map(|field| field.data_type().clone());
         let is_converted = !asked.outer_ref_columns.is_empty() && value.get_type(&around).ok() != rows;
-        if !is_converted && matches!(*asked.subquery, LogicalPlan::Projection(_)) {
+        if !is_converted && has_own_name(&asked.subquery) {
             return Ok(asked);
         }
         let Some(of_row) = columns(&asked.subquery).into_iter().next() else { return Ok(asked) };
@@ -41,6 +41,15 @@ pub(super) fn with_named_values(node: LogicalPlan) -> EngineResult<LogicalPlan> 
         })
     })?;
     Ok(changed.data)
+}
+
+/// Whether rows have another name than the column that they are made of. The text of a cast is that of what
+/// it converts, which stays below if it has that type already.
+fn has_own_name(rows: &LogicalPlan) -> bool {
+    match rows {
+        LogicalPlan::Projection(made) => !matches!(made.expr.first(), Some(Expr::Cast(_) | Expr::TryCast(_))),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -75,6 +84,20 @@ mod tests {
         assert_eq!(
             rows(&format!("select a from t where b = 10 or a + 0.5 > any {rows_of} order by b")),
             ["1", "2", "3"]
+        );
+    }
+
+    #[test]
+    fn values_are_compared_with_casts() {
+        let last = "(select cast(last_value(u.a) over (order by u.a) as int) from u)";
+        assert_eq!(
+            rows(&format!("select b from t where 4 not in {last} order by b")),
+            ["10", "20", "30", "40"]
+        );
+        assert_eq!(rows(&format!("select b from t where a in {last} order by b")), ["20", "30"]);
+        assert_eq!(
+            rows("select b from t where 4 not in (select cast(u.a as int) from u) order by b").len(),
+            4
         );
     }
 

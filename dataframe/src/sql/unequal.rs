@@ -267,11 +267,12 @@ pub(super) fn depends_below(plan: &LogicalPlan) -> EngineResult<bool> {
     })
 }
 
-/// Rows of which some are there if some of the others are: those without an order, and without a limit that
-/// lets some through.
+/// Rows of which some are there if some of the others are: those without an order, without a limit that lets
+/// some through, and with other columns.
 fn without_limit(mut rows: &LogicalPlan) -> &LogicalPlan {
     loop {
         rows = match rows {
+            LogicalPlan::Projection(projection) => &projection.input,
             LogicalPlan::Sort(sort) if sort.fetch.is_none() => &sort.input,
             LogicalPlan::Limit(limit) if limit.skip.is_none() && has_rows(limit.fetch.as_deref()) => {
                 &limit.input

@@ -7,12 +7,14 @@
 //! of the number of rows.
 
 use super::plans::{columns, projection};
+use super::wrong_joins::has_whole;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Result as EngineResult, ScalarValue};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::expr_fn::when;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::logical_plan::Sort;
 use datafusion::logical_expr::{
     Aggregate, Expr, Filter, LogicalPlan, Projection, Subquery, binary_expr, lit, not,
 };
@@ -90,11 +92,15 @@ fn skipped(part: &Expr) -> Option<Skipped> {
     let skip = number(limit.skip.as_deref()?)?;
     let has_rows = limit.fetch.as_deref().is_none_or(|fetch| number(fetch).is_some_and(|rows| 0 < rows));
     let mut rows = &limit.input;
-    while let LogicalPlan::Sort(sort) = &**rows {
-        rows = &sort.input;
+    while let LogicalPlan::Sort(Sort { input, .. }) | LogicalPlan::Projection(Projection { input, .. }) =
+        &**rows
+    {
+        rows = input;
     }
+    // The number of rows of an aggregate of all rows is no number of joined rows either.
+    let is_counted = has_rows && !has_whole(rows).unwrap_or(true);
     let skipped = Skipped { subquery: subquery.clone(), rows: Arc::clone(rows), skip, negated: *negated };
-    (has_rows && !subquery.outer_ref_columns.is_empty()).then_some(skipped)
+    (is_counted && !subquery.outer_ref_columns.is_empty()).then_some(skipped)
 }
 
 impl Skipped {
@@ -189,6 +195,7 @@ mod tests {
             ("0 in (select count(*) from u where u.a > t.a) or b = 10".to_owned(), &["10", "40"]),
             (format!("exists (select u.a {of} order by 1 offset 1)"), &["30"]),
             (format!("not exists (select u.a {of} limit 3 offset 1)"), &["10", "20", "40"]),
+            (format!("exists (select 1 {of} order by u.a offset 1)"), &["30"]),
             ("exists (select u.a from u where u.a > t.a offset 2)".to_owned(), &["10", "20"]),
         ] {
             assert_eq!(

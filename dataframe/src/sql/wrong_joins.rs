@@ -28,13 +28,9 @@ pub(super) fn check(part: &Expr, is_condition: bool) -> EngineResult<()> {
     }
     check_windows(&subquery.subquery)?;
     check_joins(&subquery.subquery)?;
-    let is_whole = |node: &LogicalPlan| match node {
-        LogicalPlan::Aggregate(made) if made.group_expr.is_empty() => depends(node),
-        _ => Ok(false),
-    };
-    if !is_right && subquery.subquery.exists(is_whole)? {
+    if !is_right && has_whole(&subquery.subquery)? || is_value && has_whole_below(&subquery.subquery)? {
         return not_impl_err!(
-            "IN and EXISTS over aggregates that depend on the row around them are not supported"
+            "IN, EXISTS and values over aggregates that depend on the row around them are not supported here"
         );
     }
     let skips = |node: &LogicalPlan| match node {
@@ -47,6 +43,27 @@ pub(super) fn check(part: &Expr, is_condition: bool) -> EngineResult<()> {
         );
     }
     Ok(())
+}
+
+/// Whether there is an aggregate of all rows that depend on the row around them.
+pub(super) fn has_whole(plan: &LogicalPlan) -> EngineResult<bool> {
+    plan.exists(|node| match node {
+        LogicalPlan::Aggregate(made) if made.group_expr.is_empty() => depends(node),
+        _ => Ok(false),
+    })
+}
+
+/// Whether there is one below another aggregate, or another operator than those of one row.
+fn has_whole_below(mut plan: &LogicalPlan) -> EngineResult<bool> {
+    loop {
+        plan = match plan {
+            LogicalPlan::Projection(Projection { input, .. })
+            | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. })
+            | LogicalPlan::Filter(Filter { input, .. }) => input,
+            LogicalPlan::Aggregate(made) => return has_whole(&made.input),
+            other => return has_whole(other),
+        };
+    }
 }
 
 /// Refuses lateral joins with windows or outer joins, or with groups of rows that depend by others than
@@ -152,6 +169,14 @@ mod tests {
             format!("0 in (select n from (select count(*) n {rows_of}) s where n < 5)"),
         ] {
             let query = format!("select b from (select * from t limit 4) t where {condition}");
+            assert!(refused(&query).contains("depend"), "{query}");
+        }
+        for condition in [
+            format!("not exists (select count(*) {rows_of} limit 1 offset 0)"),
+            format!("(select max(n) from (select count(*) n {rows_of}) s) = 0"),
+            format!("(select count(*) from (select count(*) n {rows_of}) s) = 1"),
+        ] {
+            let query = format!("select b from t where {condition}");
             assert!(refused(&query).contains("depend"), "{query}");
         }
         for (condition, expected) in [
