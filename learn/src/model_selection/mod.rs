@@ -32,10 +32,10 @@ pub use curves::{LearningCurve, ValidationCurve, learning_curve, validation_curv
 pub use folds::{GroupKFold, KFold, LeaveOneOut, TimeSeriesSplit};
 pub use rows::{Rows, Split};
 pub use scoring::Scoring;
-pub use search::{CvResults, FittedSearch, GridSearchCV, RandomizedSearchCV};
+pub use search::{FittedSearch, GridSearchCV, RandomizedSearchCV};
 pub use shuffle::{Share, ShuffleSplit, TrainTest, TrainTestSplit, train_test_split};
 pub use strata::StratifiedKFold;
-pub use table::ScoreTable;
+pub use table::{CvResults, ScoreTable};
 pub use validation::{
     ErrorScore, Folds, FurtherScore, Validated, Validation, cross_val_predict, cross_val_predict_proba,
     cross_val_score, cross_validate,

@@ -2,15 +2,14 @@
 
 use super::candidates::{Candidate, ParamDistributions, ParamGrid};
 use super::scoring::Scoring;
-use super::table::{Numbers, ScoreTable, array, deviations, means};
+use super::table::{CvResults, Numbers, ScoreTable, array};
 use super::validation::{Problem, Validation, check_some_fit};
 use crate::base::{ByClass, Estimator, FitOptions, Predict, PredictProba, Task, Transform};
+use crate::held::{inner, unknown};
 use crate::metrics::inputs::value_error;
-use crate::params::Params;
+use crate::params::{Params, Setting};
 use crate::saved::{Save, decoded, encoded};
 use crate::{Error, Result};
-use ndarray::{Array1, Array2};
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::Tensor;
 
@@ -81,66 +80,6 @@ pub struct FittedSearch<M> {
     pub failures: Vec<Error>,
     scoring: Scoring,
     best_model: M,
-}
-
-/// scikit-learn's `cv_results_`: a table with a row for each candidate.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct CvResults {
-    /// The parameters of each candidate.
-    pub params: Vec<Candidate>,
-    /// The score of each candidate on each test set; (candidates, splits).
-    pub split_test_score: Array2<f64>,
-    /// Means over the splits.
-    pub mean_test_score: Array1<f64>,
-    /// Standard deviations over the splits.
-    pub std_test_score: Array1<f64>,
-    /// Ranks by the mean, 1 for the best; equal means have the same, and those that are NaN the last one.
-    pub rank_test_score: Vec<usize>,
-    /// The scores of the training sets, if the options ask for them; (candidates, splits).
-    pub split_train_score: Array2<f64>,
-    /// The further scores of the options, in their order.
-    pub further: Vec<ScoreTable>,
-    /// Seconds of fits; (candidates, splits).
-    pub fit_time: Array2<f64>,
-    /// Seconds of scores; (candidates, splits).
-    pub score_time: Array2<f64>,
-}
-
-impl CvResults {
-    /// A column of numbers by its name in scikit-learn, such as `mean_test_score`, `split0_test_score` or, of
-    /// a further score, `rank_test_f1_macro`; none for another name, and for the parameters, which are texts
-    /// and words.
-    ///
-    /// ```
-    /// use tharsis_learn::linear_model::Ridge;
-    /// use tharsis_learn::model_selection::{GridSearchCV, ParamGrid};
-    /// use tharsis_numeric::arange;
-    /// let x = arange(20).reshape(&[20, 1]);
-    /// let grid = ParamGrid::new().values("alpha", [0.5, 1.0]);
-    /// let search = GridSearchCV::new(Ridge::new(), grid).fit(&x, &x.squeeze(None), ..)?;
-    /// let ranks = search.cv_results.column("rank_test_score").map(|ranks| ranks.to_vec());
-    /// assert_eq!(ranks, Some(vec![1.0, 2.0]));
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    pub fn column(&self, name: &str) -> Option<Array1<f64>> {
-        match name {
-            "mean_fit_time" => return Some(means(&self.fit_time)),
-            "std_fit_time" => return Some(deviations(&self.fit_time)),
-            "mean_score_time" => return Some(means(&self.score_time)),
-            "std_score_time" => return Some(deviations(&self.score_time)),
-            _ => {}
-        }
-        let own = ScoreTable {
-            name: "score".to_owned(),
-            split_test_score: self.split_test_score.clone(),
-            mean_test_score: self.mean_test_score.clone(),
-            std_test_score: self.std_test_score.clone(),
-            rank_test_score: self.rank_test_score.clone(),
-            split_train_score: self.split_train_score.clone(),
-        };
-        std::iter::once(&own).chain(&self.further).find_map(|table| table.column(name))
-    }
 }
 
 macro_rules! options {
@@ -222,6 +161,39 @@ macro_rules! options {
 }
 options!(GridSearchCV);
 options!(RandomizedSearchCV);
+
+macro_rules! nested {
+    ($search:ident, $name:literal, $known:expr) => {
+        /// The parameters of the estimator, behind `estimator__`.
+        impl<E: Params> Params for $search<E> {
+            fn estimator(&self) -> &'static str {
+                $name
+            }
+
+            fn params(&self) -> Vec<(String, Setting)> {
+                inner("estimator", &self.search.estimator).collect()
+            }
+
+            #[track_caller]
+            fn set(&mut self, name: &str, value: &Setting) -> Result<()> {
+                match name.strip_prefix("estimator__") {
+                    Some(inner) => self.search.estimator.set(inner, value),
+                    None => Err(unknown($name, $known, name)),
+                }
+            }
+        }
+    };
+}
+nested!(
+    GridSearchCV,
+    "GridSearchCV",
+    &["cv", "error_score", "estimator", "param_grid", "refit", "return_train_score", "scoring"]
+);
+nested!(
+    RandomizedSearchCV,
+    "RandomizedSearchCV",
+    &["cv", "error_score", "estimator", "n_iter", "param_distributions", "random_state", "refit", "scoring"]
+);
 
 impl<E> Search<E> {
     fn new(estimator: E) -> Search<E> {
@@ -440,6 +412,21 @@ impl<M: Predict> FittedSearch<M> {
         self.best_model.predict(x)
     }
 
+    /// The probabilities of classes by the best model, as an expression; none if it tells none.
+    pub(crate) fn chances(&self, x: &Tensor) -> Option<Tensor> {
+        self.best_model.probabilities(x).map(|(_, chances)| chances)
+    }
+
+    /// The decisions of the best model, as an expression; none if it tells none.
+    pub(crate) fn decided(&self, x: &Tensor) -> Option<Tensor> {
+        self.best_model.decisions(x).map(|(_, decisions)| decisions)
+    }
+
+    /// The name of the score by which was chosen.
+    pub(crate) fn scored_by(&self) -> &'static str {
+        self.scoring.name()
+    }
+
     /// The score of the best model, by the score of the search.
     ///
     /// # Errors
@@ -537,22 +524,6 @@ impl<M: Save> Save for FittedSearch<M> {
             scoring,
             best_model: M::of_kind(&kind, &body)?,
         })
-    }
-}
-
-impl CvResults {
-    /// Whether all columns have a row for each candidate.
-    fn is_sound(&self, splits: usize) -> bool {
-        let shape = (self.params.len(), splits);
-        let is_whole = |table: &Array2<f64>| table.dim() == shape;
-        is_whole(&self.split_test_score)
-            && is_whole(&self.fit_time)
-            && is_whole(&self.score_time)
-            && self.mean_test_score.len() == shape.0
-            && self.std_test_score.len() == shape.0
-            && self.rank_test_score.len() == shape.0
-            && self.split_train_score.nrows() == shape.0
-            && self.further.iter().all(|table| table.is_sound(shape))
     }
 }
 

@@ -1,8 +1,85 @@
 //! Scores of candidates on splits, as a table.
 
+use super::candidates::Candidate;
 use crate::Result;
 use ndarray::{Array1, Array2, Axis};
 use serde::{Deserialize, Serialize};
+
+/// scikit-learn's `cv_results_`: a table with a row for each candidate.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CvResults {
+    /// The parameters of each candidate.
+    pub params: Vec<Candidate>,
+    /// The score of each candidate on each test set; (candidates, splits).
+    pub split_test_score: Array2<f64>,
+    /// Means over the splits.
+    pub mean_test_score: Array1<f64>,
+    /// Standard deviations over the splits.
+    pub std_test_score: Array1<f64>,
+    /// Ranks by the mean, 1 for the best; equal means have the same, and those that are NaN the last one.
+    pub rank_test_score: Vec<usize>,
+    /// The scores of the training sets, if the options ask for them; (candidates, splits).
+    pub split_train_score: Array2<f64>,
+    /// The further scores of the options, in their order.
+    pub further: Vec<ScoreTable>,
+    /// Seconds of fits; (candidates, splits).
+    pub fit_time: Array2<f64>,
+    /// Seconds of scores; (candidates, splits).
+    pub score_time: Array2<f64>,
+}
+
+impl CvResults {
+    /// A column of numbers by its name in scikit-learn, such as `mean_test_score`, `split0_test_score` or, of
+    /// a further score, `rank_test_f1_macro`; none for another name, and for the parameters, which are texts
+    /// and words.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::Ridge;
+    /// use tharsis_learn::model_selection::{GridSearchCV, ParamGrid};
+    /// use tharsis_numeric::arange;
+    /// let x = arange(20).reshape(&[20, 1]);
+    /// let grid = ParamGrid::new().values("alpha", [0.5, 1.0]);
+    /// let search = GridSearchCV::new(Ridge::new(), grid).fit(&x, &x.squeeze(None), ..)?;
+    /// let ranks = search.cv_results.column("rank_test_score").map(|ranks| ranks.to_vec());
+    /// assert_eq!(ranks, Some(vec![1.0, 2.0]));
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn column(&self, name: &str) -> Option<Array1<f64>> {
+        match name {
+            "mean_fit_time" => return Some(means(&self.fit_time)),
+            "std_fit_time" => return Some(deviations(&self.fit_time)),
+            "mean_score_time" => return Some(means(&self.score_time)),
+            "std_score_time" => return Some(deviations(&self.score_time)),
+            _ => {}
+        }
+        let own = ScoreTable {
+            name: "score".to_owned(),
+            split_test_score: self.split_test_score.clone(),
+            mean_test_score: self.mean_test_score.clone(),
+            std_test_score: self.std_test_score.clone(),
+            rank_test_score: self.rank_test_score.clone(),
+            split_train_score: self.split_train_score.clone(),
+        };
+        std::iter::once(&own).chain(&self.further).find_map(|table| table.column(name))
+    }
+}
+
+impl CvResults {
+    /// Whether all columns have a row for each candidate.
+    pub(super) fn is_sound(&self, splits: usize) -> bool {
+        let shape = (self.params.len(), splits);
+        let is_whole = |table: &Array2<f64>| table.dim() == shape;
+        is_whole(&self.split_test_score)
+            && is_whole(&self.fit_time)
+            && is_whole(&self.score_time)
+            && self.mean_test_score.len() == shape.0
+            && self.std_test_score.len() == shape.0
+            && self.rank_test_score.len() == shape.0
+            && self.split_train_score.nrows() == shape.0
+            && self.further.iter().all(|table| table.is_sound(shape))
+    }
+}
 
 /// A further score of a search: the columns of scikit-learn's `cv_results_` whose names end with its own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -90,12 +167,12 @@ pub(super) fn array(numbers: Vec<f64>, (rows, columns): (usize, usize)) -> Resul
 }
 
 /// Means of rows.
-pub(super) fn means(scores: &Array2<f64>) -> Array1<f64> {
+fn means(scores: &Array2<f64>) -> Array1<f64> {
     scores.sum_axis(Axis(1)) / scores.ncols() as f64
 }
 
 /// Standard deviations of rows.
-pub(super) fn deviations(scores: &Array2<f64>) -> Array1<f64> {
+fn deviations(scores: &Array2<f64>) -> Array1<f64> {
     let rest = scores - &means(scores).insert_axis(Axis(1));
     means(&rest.mapv(|rest| rest * rest)).mapv(f64::sqrt)
 }

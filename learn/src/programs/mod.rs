@@ -38,6 +38,7 @@ mod pairwise;
 mod preprocessing;
 mod ranking;
 mod regression;
+mod searches;
 mod splits;
 mod trees;
 
@@ -82,6 +83,7 @@ pub const TABLES: Tables = &[
     dummy::ROWS,
     trees::ROWS,
     holding::ROWS,
+    searches::ROWS,
     methods::ROWS,
     classification::ROWS,
     ranking::ROWS,

@@ -11,7 +11,9 @@ use tharsis_learn::ensemble::{
 };
 use tharsis_learn::linear_model::{ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge};
 use tharsis_learn::metrics::{Average, confusion_matrix, f1_score};
-use tharsis_learn::model_selection::{TrainTestSplit, train_test_split};
+use tharsis_learn::model_selection::{
+    GridSearchCV, ParamGrid, Scoring, TrainTestSplit, Validation, train_test_split,
+};
 use tharsis_learn::naive_bayes::{BernoulliNB, GaussianNB, MultinomialNB};
 use tharsis_learn::preprocessing::{Binarizer, MaxAbsScaler, MinMaxScaler, Norm, Normalizer, StandardScaler};
 use tharsis_learn::tree::ClassCriterion;
@@ -449,5 +451,59 @@ fn large_whole_numbers_are_numbers() {
     ]);
     assert!(
         bits(&run(program, json!(["r"]))["r"]).iter().all(|&bits| (f64::from_bits(bits) - 0.5).abs() < 1e-9)
+    );
+}
+
+#[test]
+fn searches_are_those_of_rust() {
+    let program = json!([
+        ["m", "sk.linear_model.Ridge", []],
+        ["g", "sk.model_selection.GridSearchCV", [{"$": "m"}, {"o": {"alpha": [0.1, 1.0], "fit_intercept": [true, false]}}],
+            {"cv": 3, "scoring": ["r2", "neg_mean_squared_error"], "refit": "r2", "return_train_score": true}],
+        ["_", "sk.fit", [{"$": "g"}, {"$": "x"}, {"$": "y"}]],
+        ["best", "sk.attr", [{"$": "g"}, "best_params_"]],
+        ["score", "sk.attr", [{"$": "g"}, "best_score_"]],
+        ["table", "sk.attr", [{"$": "g"}, "cv_results_"]],
+        ["r", "sk.predict", [{"$": "g"}, {"$": "x"}]],
+    ]);
+    let found = run(program, json!(["best", "score", "table", "r"]));
+    let (x, y) = data();
+    let grid = ParamGrid::new().values("alpha", [0.1, 1.0]).values("fit_intercept", [true, false]);
+    let validation = Validation {
+        cv: 3.into(),
+        scoring: Scoring::named("r2").unwrap(),
+        further_scoring: vec![Scoring::named("neg_mean_squared_error").unwrap()],
+        return_train_score: true,
+        ..Validation::default()
+    };
+    let search = GridSearchCV::new(Ridge::new(), grid).validation(validation).fit(&x, &y, ..).unwrap();
+    assert_eq!(bits(&found["score"]), bits_in(&[search.best_score]));
+    assert_eq!(bits(&found["r"]), bits_of(&search.predict(&x)));
+    let names: Vec<&str> =
+        found["best"]["o"].as_array().unwrap().iter().map(|e| e[0].as_str().unwrap()).collect();
+    assert_eq!(names, ["alpha", "fit_intercept"]);
+    let column = |name: &str| {
+        let entries = found["table"]["o"].as_array().unwrap().iter();
+        let entry = entries.clone().find(|entry| entry[0] == name).unwrap_or_else(|| panic!("{name}"));
+        bits(&entry[1])
+    };
+    for (shown, own) in [("r2", "score"), ("neg_mean_squared_error", "neg_mean_squared_error")] {
+        for start in ["mean_test", "rank_test", "split2_test", "std_train"] {
+            let own = search.cv_results.column(&format!("{start}_{own}")).unwrap();
+            assert_eq!(column(&format!("{start}_{shown}")), bits_in(&own), "{start} of {shown}");
+        }
+    }
+    let several = json!([
+        ["m", "sk.linear_model.Ridge", []],
+        ["g", "sk.model_selection.GridSearchCV", [{"$": "m"}, {"o": {}}], {"scoring": ["r2"]}],
+    ]);
+    assert!(
+        error(several).starts_with("ValueError: For multi-metric scoring, the parameter refit must be set")
+    );
+    let other = json!([["m", "sk.linear_model.Ridge", []], ["g", "sk.model_selection.GridSearchCV", [{"$": "m"}, 3]]]);
+    assert_eq!(
+        error(other),
+        "ValueError: The 'param_grid' parameter of GridSearchCV must be an instance of 'dict' or an instance of \
+         'list'. Got 3 instead."
     );
 }

@@ -89,6 +89,12 @@ fn params(class: &str) -> Json {
         _ if class.contains("Voting") || class.contains("Stacking") => {
             json!({"estimators": [{"t": ["a", member(class)]}]})
         }
+        "sk.model_selection.GridSearchCV" => {
+            json!({"estimator": member(class), "param_grid": {"o": {"alpha": [0.5, 1.0]}}})
+        }
+        "sk.model_selection.RandomizedSearchCV" => {
+            json!({"estimator": member(class), "param_distributions": {"o": [["alpha", [0.5, 1.0]]]}})
+        }
         _ if NEEDS_MEMBER.contains(&class) => json!({"estimator": member(class)}),
         _ => json!({}),
     }

@@ -369,6 +369,18 @@ const MEMBERS: &[(&str, &str, &str)] = &[
         "fit_transform inverse_transform predict score transform",
         "estimator_ n_features_ n_features_in_ ranking_ support_",
     ),
+    (
+        "GridSearchCV",
+        "predict score",
+        "best_estimator_ best_index_ best_params_ best_score_ cv_results_ multimetric_ n_features_in_ n_splits_ \
+         refit_time_ scorer_",
+    ),
+    (
+        "RandomizedSearchCV",
+        "predict score",
+        "best_estimator_ best_index_ best_params_ best_score_ cv_results_ multimetric_ n_features_in_ n_splits_ \
+         refit_time_ scorer_",
+    ),
     ("SelectFromModel", MAPS_BACK, "estimator_ n_features_in_ threshold_"),
     ("SequentialFeatureSelector", MAPS_BACK, "n_features_in_ n_features_to_select_ support_"),
     (

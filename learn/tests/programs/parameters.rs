@@ -68,7 +68,7 @@ fn fitting(row: &str, param: &str) -> Option<Json> {
         (row, "n_features_to_select") if row.contains("feature_selection") => json!(2),
         (row, "max_samples" | "max_features") if row.contains("Bagging") => json!(0.5),
         (_, "init") if row.contains("MiniBatch") => json!("random"),
-        (_, "scoring") => json!("r2"),
+        (_, "scoring" | "refit") => json!("r2"),
         ("sk.feature_selection.SelectFromModel", "threshold") => json!("0.5*median"),
         ("sk.isotonic.IsotonicRegression", "y_min" | "y_max") => json!(0.25),
         (_, "k" | "zero_division") => json!(1),
@@ -111,6 +111,7 @@ fn needed(row: &str, param: &str) -> Json {
     let shifted = |by: f64| -> Json { (0..12).map(|at| json!(f64::from(at % 5) + by)).collect() };
     match param {
         "estimator" if row.contains('.') => member(row),
+        "param_grid" | "param_distributions" => json!({"o": {"alpha": [0.5, 1.0]}}),
         "estimators" => json!([{"t": ["a", member(row)]}]),
         "y_true" if is_regression => shifted(1.5),
         "y_pred" if is_regression => shifted(2.25),

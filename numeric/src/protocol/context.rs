@@ -110,6 +110,10 @@ impl Context {
             Value::List(parts) => Value::List(self.all_at_hand(parts)?),
             Value::Tuple(parts) => Value::Tuple(self.all_at_hand(parts)?),
             Value::Fields(names, parts) => Value::Fields(names, self.all_at_hand(parts)?),
+            Value::Dictionary(entries) => {
+                let computed = entries.into_iter().map(|(key, value)| Ok((key, self.at_hand(value)?)));
+                Value::Dictionary(computed.collect::<Result<_, Failure>>()?)
+            }
             other => other,
         })
     }
@@ -131,6 +135,10 @@ impl Context {
             Value::List(parts) => Value::List(all(parts)?),
             Value::Tuple(parts) => Value::Tuple(all(parts)?),
             Value::Fields(names, parts) => Value::Fields(names, all(parts)?),
+            Value::Dictionary(entries) => {
+                let settled = entries.into_iter().map(|(key, value)| Ok((key, self.settled(value)?)));
+                Value::Dictionary(settled.collect::<Result<_, Failure>>()?)
+            }
             other => other,
         })
     }

@@ -95,6 +95,7 @@ impl Value {
             Value::Index(Index::Ellipsis) => Look::Other("ellipsis"),
             Value::Index(_) => Look::Other("slice"),
             Value::Generator(_) => Look::Other("generator"),
+            Value::Dictionary(_) => Look::Other("dict"),
             Value::Object(object) => Look::Object(object.class()),
             Value::Tensor(_) | Value::Sparse(_) | Value::List(_) | Value::Tuple(_) | Value::Fields(..) => {
                 Look::Array

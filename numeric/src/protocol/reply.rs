@@ -40,6 +40,10 @@ impl<'a> Encoder<'a> {
             }
             Value::List(parts) | Value::Tuple(parts) => json!({"t": self.parts(name, parts)?}),
             Value::Fields(names, parts) => json!({"t": self.parts(name, parts)?, "names": names}),
+            Value::Dictionary(entries) => {
+                let encoded = entries.iter().map(|(key, value)| Ok(json!([key, self.encode(name, value)?])));
+                json!({"o": encoded.collect::<Result<Vec<Json>, Failure>>()?})
+            }
             Value::Tensor(_) => self.next(name)?,
             Value::Sparse(matrix) => {
                 let [row, col, data] = [self.next(name)?, self.next(name)?, self.next(name)?];

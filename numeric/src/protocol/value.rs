@@ -36,6 +36,8 @@ pub enum Value {
     Tuple(Vec<Value>),
     /// A list: an array where an array is expected; as an index it is not the same as a tuple.
     List(Vec<Value>),
+    /// A dictionary whose keys are texts, in its order.
+    Dictionary(Vec<(String, Value)>),
     /// A tuple whose parts have names.
     Fields(&'static [&'static str], Vec<Value>),
     /// A source of random numbers.
@@ -55,6 +57,7 @@ impl Value {
             Value::List(parts) | Value::Tuple(parts) | Value::Fields(_, parts) => {
                 parts.iter().for_each(|part| part.tensors(visit))
             }
+            Value::Dictionary(entries) => entries.iter().for_each(|(_, value)| value.tensors(visit)),
             _ => {}
         }
     }
@@ -199,6 +202,7 @@ fn tagged(tag: &str, body: &Json, names: &HashMap<String, Value>) -> Result<Valu
             Value::List(parts) => Ok(Value::Tuple(parts)),
             _ => Err(Failure::value(format!("t: expected a list, found {body}"))),
         },
+        "o" => dictionary(body, names),
         "e" => Ok(Value::Index(Index::Ellipsis)),
         "n" => Ok(Value::Index(Index::NewAxis)),
         "s" => {
@@ -224,6 +228,25 @@ fn tagged(tag: &str, body: &Json, names: &HashMap<String, Value>) -> Result<Valu
         "f" | "c" | "i" => Ok(Value::Number(number(&serde_json::json!({ tag: body }))?)),
         other => Err(Failure::missing(format!("the encoding {other:?} is not implemented"))),
     }
+}
+
+/// A dictionary as an object, or as a list of pairs.
+fn dictionary(body: &Json, names: &HashMap<String, Value>) -> Result<Value, Failure> {
+    let wrong = || Failure::missing(format!("the dictionary {body}: its keys are texts"));
+    let entries: Vec<(&str, &Json)> = match body {
+        Json::Object(object) => object.iter().map(|(key, value)| (key.as_str(), value)).collect(),
+        Json::Array(pairs) => {
+            let pair = |pair: &'_ Json| match pair.as_array().map(Vec::as_slice) {
+                Some([Json::String(_), _]) => Ok(()),
+                _ => Err(wrong()),
+            };
+            pairs.iter().try_for_each(pair)?;
+            pairs.iter().filter_map(|pair| Some((pair.get(0)?.as_str()?, pair.get(1)?))).collect()
+        }
+        _ => return Err(wrong()),
+    };
+    let decoded = entries.into_iter().map(|(key, value)| Ok((key.to_owned(), decode(value, names)?)));
+    Ok(Value::Dictionary(decoded.collect::<Result<_, Failure>>()?))
 }
 
 pub(super) fn parse_dtype(text: &str) -> Result<DType, Failure> {
