@@ -4,8 +4,9 @@ use super::args::{COPY_X, N_JOBS, RANDOM_STATE, VERBOSE, WARM_START, class};
 use super::model::{array, classes, model, numbers, one_or_all, real, supervised_score, whole, wholes};
 use super::object::{Class, Instance};
 use crate::linear_model::{
-    ElasticNet, FittedElasticNet, FittedLinearRegression, FittedLogisticRegression, FittedRidge,
-    FittedRidgeClassifier, Lasso, LinearRegression, LogisticRegression, Ridge, RidgeClassifier,
+    ElasticNet, FittedElasticNet, FittedHuberRegressor, FittedLinearRegression, FittedLogisticRegression,
+    FittedRidge, FittedRidgeClassifier, HuberRegressor, Lasso, LinearRegression, LogisticRegression, Ridge,
+    RidgeClassifier,
 };
 use tharsis_numeric::protocol::{Scope, Value};
 use tharsis_programs::{Kind, Param, Preset, Row};
@@ -15,6 +16,7 @@ static RIDGE: Class = Class { absent: &["solver_"], ..Class::supervised("Ridge")
 static RIDGE_CLASSIFIER: Class = Class { absent: &["solver_"], ..Class::supervised("RidgeClassifier") };
 static LASSO: Class = Class { absent: &["sparse_coef_"], ..Class::supervised("Lasso") };
 static ELASTIC_NET: Class = Class { absent: &["sparse_coef_"], ..Class::supervised("ElasticNet") };
+static HUBER: Class = Class { absent: &["outliers_"], ..Class::supervised("HuberRegressor") };
 static LOGISTIC_REGRESSION: Class = Class::supervised("LogisticRegression");
 
 const ALPHA: Param = Param::new("alpha", Kind::Real, Preset::Real(1.0));
@@ -122,6 +124,19 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         "least squares with both penalties",
         |args, _| Instance::made::<ElasticNet>(&ELASTIC_NET, args),
     ),
+    class(
+        "sk.linear_model.HuberRegressor",
+        &[
+            Param::new("epsilon", Kind::Real, Preset::Real(1.35)).keyword(),
+            Param::new("max_iter", Kind::Integer, Preset::Integer(100)).keyword(),
+            Param::new("alpha", Kind::Real, Preset::Real(1e-4)).keyword(),
+            WARM_START,
+            FIT_INTERCEPT,
+            Param::new("tol", Kind::Real, Preset::Real(1e-5)).keyword(),
+        ],
+        "a line that samples far from it do not bend",
+        |args, _| Instance::made::<HuberRegressor>(&HUBER, args),
+    ),
     class("sk.linear_model.LogisticRegression", LOGISTIC_PARAMS, "probabilities of classes", |args, _| {
         Instance::made::<LogisticRegression>(&LOGISTIC_REGRESSION, args)
     }),
@@ -200,6 +215,19 @@ model!(
         "dual_gap_" => one_or_all(&m.dual_gap, real, numbers),
         "intercept_" => array(&m.intercept),
         "n_iter_" => one_or_all(&m.n_iter, whole, wholes),
+    },
+);
+
+model!(
+    FittedHuberRegressor,
+    maps: [predict],
+    score: |m, x, y, options| supervised_score(m, x, y, options),
+    converged: |m| m.converged,
+    attributes: |m| {
+        "coef_" => array(&m.coef),
+        "intercept_" => array(&m.intercept),
+        "n_iter_" => whole(m.n_iter),
+        "scale_" => real(m.scale),
     },
 );
 

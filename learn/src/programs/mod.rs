@@ -25,9 +25,7 @@ mod holding;
 mod impute;
 mod kernels;
 mod linear;
-mod linear_by_gram;
-mod linear_by_steps;
-mod linear_steps;
+mod linear_selection;
 mod methods;
 mod mixture;
 mod model;
@@ -40,6 +38,8 @@ mod ranking;
 mod regression;
 mod searches;
 mod splits;
+mod stochastic;
+mod svm;
 mod trees;
 
 use tharsis_numeric::protocol::Tables;
@@ -63,9 +63,9 @@ use tharsis_numeric::protocol::Tables;
 /// ```
 pub const TABLES: Tables = &[
     linear::ROWS,
-    linear_by_gram::ROWS,
-    linear_by_steps::ROWS,
-    linear_steps::ROWS,
+    linear_selection::ROWS,
+    stochastic::ROWS,
+    svm::ROWS,
     generalized::ROWS,
     discriminant::ROWS,
     preprocessing::ROWS,

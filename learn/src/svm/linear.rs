@@ -33,7 +33,7 @@ words!(HingeLoss, ["hinge" => HingeLoss::Hinge, "squared_hinge" => HingeLoss::Sq
 /// The loss of a regressor by the distance beyond `epsilon`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TubeLoss {
-    /// The distance. Refused by `fit`: it has no slope everywhere.
+    /// The distance: scikit-learn's default. Refused by `fit`: it has no slope everywhere.
     EpsilonInsensitive,
     /// The square of the distance.
     SquaredEpsilonInsensitive,
@@ -77,14 +77,15 @@ estimator! {
 }
 
 estimator! {
-    /// scikit-learn's `LinearSVR`: a line that forgives distances up to `epsilon`. The loss is the square of
-    /// the distance beyond it, which is not scikit-learn's default.
+    /// scikit-learn's `LinearSVR`: a line that forgives distances up to `epsilon`. Its default loss is not
+    /// there: `fit` refuses it, so that no other one is taken in its place unseen.
     ///
     /// ```
-    /// use tharsis_learn::svm::LinearSVR;
+    /// use tharsis_learn::svm::{LinearSVR, TubeLoss};
     /// use tharsis_numeric::array;
     /// let x = array([-2.0, -1.0, 1.0, 2.0]).reshape(&[4, 1]);
-    /// let model = LinearSVR::new().c(1e3).fit(&x, &array([-4.0, -2.0, 2.0, 4.0]), ..)?;
+    /// let estimator = LinearSVR::new().loss(TubeLoss::SquaredEpsilonInsensitive).c(1e3);
+    /// let model = estimator.fit(&x, &array([-4.0, -2.0, 2.0, 4.0]), ..)?;
     /// assert!((model.coef[[0]] - 2.0).abs() < 1e-2);
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
@@ -95,8 +96,8 @@ estimator! {
         tol "tol": f64, f64 = 1e-4;
         /// As [`LinearSVC::c`].
         c "C": f64, f64 = 1.0;
-        /// scikit-learn's `loss`.
-        loss "loss": TubeLoss, TubeLoss = TubeLoss::SquaredEpsilonInsensitive;
+        /// scikit-learn's `loss`, which each fit needs: the default is refused.
+        loss "loss": TubeLoss, TubeLoss = TubeLoss::EpsilonInsensitive;
         /// As [`LinearSVC::fit_intercept`].
         fit_intercept "fit_intercept": bool, bool = true;
         /// As [`LinearSVC::intercept_scaling`].
@@ -171,10 +172,13 @@ impl Machine {
     }
 }
 
-/// The error of a loss that has no slope everywhere.
+/// The error of a loss that has no slope everywhere, with the one to write instead.
 #[track_caller]
-fn not_smooth(name: &str, loss: &str, other: &str) -> Error {
-    Error::here(GraphError::NotImplemented(format!("loss='{loss}' of {name}: use loss='{other}'")))
+fn not_smooth(loss: &str, other: &str) -> Error {
+    Error::here(GraphError::NotImplemented(format!(
+        "{loss}: the solver here needs a loss with a slope everywhere; write loss='{other}', \
+         whose models are other ones"
+    )))
 }
 
 impl LinearSVC {
@@ -195,9 +199,9 @@ impl LinearSVR {
     /// Fits the model on samples (n, d) and targets (n,), of real dtypes: a pass for each step, rarely more.
     ///
     /// # Errors
-    /// `NotImplemented` for the loss `EpsilonInsensitive`; `ValueError` for parameters out of their ranges,
-    /// shapes that do not fit, no samples, no features, complex numbers, NaN, infinity, and weights that are
-    /// negative or all zero; errors of the passes.
+    /// `NotImplemented` for the default loss, `EpsilonInsensitive`; `ValueError` for parameters out of their
+    /// ranges, shapes that do not fit, no samples, no features, complex numbers, NaN, infinity, and weights
+    /// that are negative or all zero; errors of the passes.
     #[track_caller]
     pub fn fit(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<FittedLinearSVR> {
         self.fit_any(x, Some(y), &options.into())
@@ -213,7 +217,7 @@ impl Estimator for LinearSVC {
         let machine = Machine { c, tol, fit_intercept, intercept_scaling, max_iter };
         machine.check("LinearSVC")?;
         if loss == HingeLoss::Hinge {
-            return Err(not_smooth("LinearSVC", "hinge", "squared_hinge"));
+            return Err(not_smooth("loss='hinge' of LinearSVC", "squared_hinge"));
         }
         let training = Training::supervised("LinearSVC", x, y, options)?;
         let classes = Classes::of(&training)?.at_least_two()?;
@@ -233,7 +237,8 @@ impl Estimator for LinearSVR {
         machine.check("LinearSVR")?;
         check_not_negative("LinearSVR", "epsilon", epsilon)?;
         if loss == TubeLoss::EpsilonInsensitive {
-            return Err(not_smooth("LinearSVR", "epsilon_insensitive", "squared_epsilon_insensitive"));
+            let loss = "loss='epsilon_insensitive' of LinearSVR, which is the default";
+            return Err(not_smooth(loss, "squared_epsilon_insensitive"));
         }
         let training = Training::supervised("LinearSVR", x, y, options)?;
         let Solution { coef, intercept, rounds, converged } =

@@ -36,7 +36,7 @@ use tharsis_learn::preprocessing::{
     PowerTransformer, QuantileTransformer, RobustScaler, SplineTransformer, StandardScaler, TargetEncoder,
 };
 use tharsis_learn::random_projection::GaussianRandomProjection;
-use tharsis_learn::svm::{LinearSVC, LinearSVR};
+use tharsis_learn::svm::{LinearSVC, LinearSVR, TubeLoss};
 use tharsis_learn::tree::{DecisionTreeClassifier, DecisionTreeRegressor};
 use tharsis_learn::{Error, FitOptions, Result};
 use tharsis_numeric::random::default_rng;
@@ -173,7 +173,8 @@ fn lines() -> Vec<Subject> {
             model!(estimator.fit(x, y, options)?, [coef, intercept], [predict, decision_function], score)
         }),
         subject("LinearSVR", [true, true, false, false], |x, y, options| {
-            let estimator = LinearSVR::new().tol(1e-10).max_iter(2_000);
+            let estimator = LinearSVR::new().loss(TubeLoss::SquaredEpsilonInsensitive);
+            let estimator = estimator.tol(1e-10).max_iter(2_000);
             model!(estimator.fit(x, y, options)?, [coef, intercept], [predict], score)
         }),
         subject("BayesianRidge", [true, true, false, true], |x, y, options| {

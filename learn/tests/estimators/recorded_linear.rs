@@ -321,6 +321,7 @@ fn linear_support_vector_machines() {
     });
     each("LinearSVR", |case, x| {
         let estimator = LinearSVR::new()
+            .loss(TubeLoss::SquaredEpsilonInsensitive)
             .c(case.number("C").unwrap_or(1.0))
             .epsilon(case.number("epsilon").unwrap_or(0.0))
             .intercept_scaling(case.number("intercept_scaling").unwrap_or(1.0))
@@ -339,7 +340,8 @@ fn linear_support_vector_machines() {
 fn losses_without_slope_are_refused_by_name() {
     let (x, y) = (array([-2.0, -1.0, 1.0, 2.0]).reshape(&[4, 1]), array([0i64, 0, 1, 1]));
     let classifier = LinearSVC::new().loss(HingeLoss::Hinge).fit(&x, &y, ..).unwrap_err();
-    let regressor = LinearSVR::new().loss(TubeLoss::EpsilonInsensitive).fit(&x, &y, ..).unwrap_err();
+    let regressor = LinearSVR::new().fit(&x, &y, ..).unwrap_err();
+    assert!(regressor.to_string().contains("which is the default"), "{regressor}");
     for (error, other) in [(classifier, "'squared_hinge'"), (regressor, "'squared_epsilon_insensitive'")] {
         assert_eq!((error.class(), error.location().file()), ("NotImplemented", file!()));
         assert!(error.to_string().contains(other), "{error}");

@@ -9,7 +9,7 @@ use tharsis_learn::linear_model::{
     ARDRegression, BayesianRidge, Criterion, HuberRegressor, LassoLarsCV, LassoLarsIC,
     OrthogonalMatchingPursuit, OrthogonalMatchingPursuitCV, RidgeCV,
 };
-use tharsis_learn::svm::{LinearSVC, LinearSVR};
+use tharsis_learn::svm::{LinearSVC, LinearSVR, TubeLoss};
 use tharsis_numeric::{Tensor, array, eye, where_};
 
 /// The unit of a feature in which it is far larger than the others.
@@ -128,10 +128,11 @@ fn evidence_in_any_unit() {
 #[test]
 fn support_vector_machines_in_any_unit() {
     each("LinearSVR", |case, x, y| {
-        let model = LinearSVR::new().fit(x, y, ..).unwrap();
+        let model = LinearSVR::new().loss(TubeLoss::SquaredEpsilonInsensitive).fit(x, y, ..).unwrap();
         assert!(model.converged && 0 < model.n_iter);
         case.relative("coef", model.coef.clone(), 1e-3);
-        let model = LinearSVR::new().tol(1e-9).fit(x, y, ..).unwrap();
+        let estimator = LinearSVR::new().loss(TubeLoss::SquaredEpsilonInsensitive).tol(1e-9);
+        let model = estimator.fit(x, y, ..).unwrap();
         assert!(model.converged, "{}", model.n_iter);
         case.relative("coef", model.coef.clone(), 1e-6);
     });

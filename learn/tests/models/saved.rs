@@ -192,7 +192,7 @@ round_trips! {
     pursuit_cv: |x, _, y| OrthogonalMatchingPursuitCV::new().fit(x, y, ..), [predict];
     huber_regressor: |x, _, y| HuberRegressor::new().fit(x, y, ..), [predict];
     linear_svc: |x, labels, _| LinearSVC::new().fit(x, labels, ..), [predict, decision_function];
-    linear_svr: |x, _, y| LinearSVR::new().fit(x, y, ..), [predict];
+    linear_svr: |x, _, y| LinearSVR::new().loss(TubeLoss::SquaredEpsilonInsensitive).fit(x, y, ..), [predict];
     matching_pursuit: |x, _, y| OrthogonalMatchingPursuit::new().fit(x, y, ..), [predict];
     covariance: |x, _, _| LedoitWolf::new().fit(x, ..), [mahalanobis];
     linear_discriminants: |x, labels, _| LinearDiscriminantAnalysis::new().fit(x, labels, ..),

@@ -96,8 +96,13 @@ fn params(class: &str) -> Json {
             json!({"estimator": member(class), "param_distributions": {"o": [["alpha", [0.5, 1.0]]]}})
         }
         _ if NEEDS_MEMBER.contains(&class) => json!({"estimator": member(class)}),
-        _ => json!({}),
+        _ => chosen(class),
     }
+}
+
+/// Parameters that a class has to be given, since it refuses their defaults.
+fn chosen(class: &str) -> Json {
+    if class.ends_with("LinearSVR") { json!({"loss": "squared_epsilon_insensitive"}) } else { json!({}) }
 }
 
 /// Classes that cannot be made without an estimator.

@@ -13,12 +13,6 @@ const SIGNATURES: &str = include_str!("signatures.txt");
 const DIFFERENT: &[(&str, &str)] = &[
     // `y_pred` is the old name of `y_proba` there, and goes away.
     ("sk.metrics.log_loss", "(y_true, y_proba, *, normalize=True, sample_weight=None, labels=None)"),
-    // The loss without squares has no slope everywhere.
-    (
-        "sk.svm.LinearSVR",
-        "(*, epsilon=0.0, tol=0.0001, C=1.0, loss='squared_epsilon_insensitive', fit_intercept=True, \
-         intercept_scaling=1.0, dual='auto', verbose=0, random_state=None, max_iter=1000)",
-    ),
     // The dtype of a matrix of counts is int64.
     ("sk.metrics.cluster.contingency_matrix", "(labels_true, labels_pred, *, eps=None, sparse=False)"),
     // The dtype of codes is float64.

@@ -1,16 +1,13 @@
-//! Linear models that are made by passes for steps of a solver: of robust regression, and support vector
-//! machines.
+//! Linear support vector machines.
 
-use super::args::{RANDOM_STATE, VERBOSE, WARM_START, class};
-use super::model::{array, classes, model, real, supervised_score, whole};
+use super::args::{RANDOM_STATE, VERBOSE, class};
+use super::model::{array, classes, model, supervised_score, whole};
 use super::object::{Class, Instance};
-use crate::linear_model::{FittedHuberRegressor, HuberRegressor};
 use crate::svm::{FittedLinearSVC, FittedLinearSVR, LinearSVC, LinearSVR};
 use ndarray::Array1;
 use tharsis_numeric::protocol::{Scope, Value};
 use tharsis_programs::{Kind, Param, Preset, Row};
 
-static HUBER: Class = Class { absent: &["outliers_"], ..Class::supervised("HuberRegressor") };
 static LINEAR_SVC: Class = Class::supervised("LinearSVC");
 static LINEAR_SVR: Class = Class::supervised("LinearSVR");
 
@@ -23,21 +20,8 @@ const DUAL: Param =
         .fixed();
 const MAX_ITER: Param = Param::new("max_iter", Kind::Integer, Preset::Integer(1000)).keyword();
 
-/// The linear models by steps of a solver.
+/// The support vector machines.
 pub(super) const ROWS: &[Row<Value, Scope>] = &[
-    class(
-        "sk.linear_model.HuberRegressor",
-        &[
-            Param::new("epsilon", Kind::Real, Preset::Real(1.35)).keyword(),
-            Param::new("max_iter", Kind::Integer, Preset::Integer(100)).keyword(),
-            Param::new("alpha", Kind::Real, Preset::Real(1e-4)).keyword(),
-            WARM_START,
-            FIT_INTERCEPT,
-            Param::new("tol", Kind::Real, Preset::Real(1e-5)).keyword(),
-        ],
-        "a line that samples far from it do not bend",
-        |args, _| Instance::made::<HuberRegressor>(&HUBER, args),
-    ),
     class(
         "sk.svm.LinearSVC",
         &[
@@ -70,7 +54,8 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             Param::new(
                 "loss",
                 Kind::Choice(&["epsilon_insensitive", "squared_epsilon_insensitive"]),
-                Preset::Text("squared_epsilon_insensitive"),
+                // Refused by a fit: each call has to choose the other one.
+                Preset::Text("epsilon_insensitive"),
             )
             .keyword()
             .only(Kind::Choice(&["squared_epsilon_insensitive"])),
@@ -85,19 +70,6 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         |args, _| Instance::made::<LinearSVR>(&LINEAR_SVR, args),
     ),
 ];
-
-model!(
-    FittedHuberRegressor,
-    maps: [predict],
-    score: |m, x, y, options| supervised_score(m, x, y, options),
-    converged: |m| m.converged,
-    attributes: |m| {
-        "coef_" => array(&m.coef),
-        "intercept_" => array(&m.intercept),
-        "n_iter_" => whole(m.n_iter),
-        "scale_" => real(m.scale),
-    },
-);
 
 model!(
     FittedLinearSVC,

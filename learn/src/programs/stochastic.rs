@@ -1,4 +1,5 @@
-//! Linear models by steps for one sample after the other.
+//! Linear models by steps for one sample after the other: stochastic gradient descent, the perceptron, and
+//! passive-aggressive ones.
 
 use super::args::{INTEGER_OR_NONE, N_JOBS, RANDOM_STATE, VERBOSE, WARM_START, class};
 use super::model::{array, classes, model, real, supervised_score, whole};

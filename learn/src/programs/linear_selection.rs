@@ -1,4 +1,5 @@
-//! Linear models that are made from the Gram matrix alone.
+//! Linear models that choose their penalty or their features: by samples that are left out, by how likely the
+//! samples are, or along a path.
 
 use super::args::{COPY, COPY_X, INTEGER_OR_NONE, N_JOBS, RANDOM_STATE, class};
 use super::model::{array, classes, model, numbers, real, supervised_score, whole, wholes};
@@ -25,7 +26,7 @@ static LARS: Class = Class::supervised("Lars");
 static LASSO_LARS: Class = Class::supervised("LassoLars");
 static LASSO_LARS_CV: Class = Class::supervised("LassoLarsCV");
 static LASSO_LARS_IC: Class = Class::supervised("LassoLarsIC");
-static PURSUIT_CV: Class = Class::supervised("OrthogonalMatchingPursuitCV");
+static ORTHOGONAL_MATCHING_PURSUIT_CV: Class = Class::supervised("OrthogonalMatchingPursuitCV");
 static ORTHOGONAL_MATCHING_PURSUIT: Class = Class::supervised("OrthogonalMatchingPursuit");
 
 /// The default of `eps` in the paths of scikit-learn.
@@ -72,7 +73,7 @@ const fn small(name: &'static str) -> Param {
     Param::new(name, Kind::Real, Preset::Real(1e-6)).keyword()
 }
 
-/// The linear models that are made from the Gram matrix.
+/// The linear models that choose their penalty or their features.
 pub(super) const ROWS: &[Row<Value, Scope>] = &[
     class(
         "sk.linear_model.RidgeCV",
@@ -247,7 +248,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             VERBOSE,
         ],
         "least squares on few features, whose number is chosen by folds",
-        |args, _| Instance::made::<OrthogonalMatchingPursuitCV>(&PURSUIT_CV, args),
+        |args, _| Instance::made::<OrthogonalMatchingPursuitCV>(&ORTHOGONAL_MATCHING_PURSUIT_CV, args),
     ),
     class(
         "sk.linear_model.LassoLarsIC",
