@@ -189,6 +189,11 @@ struct Score {
     /// The part of each coefficient that the L1 penalty has taken, and the part that it could have.
     taken: Array1<f64>,
     allowed: f64,
+    /// The squares and the absolute values of the coefficients as the last step toward a sample has left
+    /// them, shrunk with these since. What the L1 penalty takes is not in them: scikit-learn ends by these
+    /// sums.
+    squares: f64,
+    sizes: f64,
     /// The number of the next step, and the length of the last one.
     step: f64,
     rate: f64,
@@ -215,6 +220,11 @@ impl Steps {
             Some(StochasticPenalty::L1) => 1.0,
             Some(StochasticPenalty::ElasticNet) => self.l1_ratio,
         }
+    }
+
+    /// Whether the penalty is a part of what tells the end. Steps as long as samples need have none there.
+    fn counts_penalty(&self) -> bool {
+        self.penalty.is_some() && !matches!(self.rate, LearningRate::Pa1 | LearningRate::Pa2)
     }
 
     /// The number of steps that the best rate counts as done before the first one.
@@ -320,6 +330,8 @@ impl Score {
             intercept: 0.0,
             taken: Array1::zeros(columns),
             allowed: 0.0,
+            squares: 0.0,
+            sizes: 0.0,
             step: 1.0,
             rate,
             loss: 0.0,
@@ -350,10 +362,8 @@ impl Score {
         let (loss, slope) = steps.loss.at(target, predicted, steps.epsilon);
         self.loss += loss;
         let l1 = steps.l1();
-        if steps.penalty.is_some() {
-            let squares = self.coef.dot(&self.coef);
-            let sizes: f64 = self.coef.iter().map(|coef| coef.abs()).sum();
-            self.loss += steps.alpha * ((1.0 - l1) * 0.5 * squares + l1 * sizes);
+        if steps.counts_penalty() {
+            self.loss += steps.alpha * ((1.0 - l1) * 0.5 * self.squares + l1 * self.sizes);
         }
         // The sign of a step toward the target.
         let toward = if steps.loss.is_of_classes() { target } else { 1f64.copysign(target - predicted) };
@@ -367,10 +377,16 @@ impl Score {
         };
         let step = step * weight;
         if steps.penalty.is_some_and(|penalty| penalty != StochasticPenalty::L1) {
-            self.coef *= (1.0 - (1.0 - l1) * self.rate * steps.alpha).max(0.0);
+            let left = (1.0 - (1.0 - l1) * self.rate * steps.alpha).max(0.0);
+            self.coef *= left;
+            (self.squares, self.sizes) = (self.squares * left * left, self.sizes * left);
         }
         if step != 0.0 {
             self.coef.scaled_add(step, &x);
+            if steps.counts_penalty() {
+                self.squares = self.coef.dot(&self.coef);
+                self.sizes = self.coef.iter().map(|coef| coef.abs()).sum();
+            }
             if steps.fit_intercept {
                 self.intercept += step;
             }

@@ -3,7 +3,7 @@
 use super::line::line_model;
 use super::ridge_classifier::{are_scores_sound, show_scores, signs};
 use super::stochastic::{LearningRate, Steps, StochasticLoss, StochasticPenalty, Walked};
-use crate::base::{Estimator, FitOptions, Predict, predicts};
+use crate::base::{ByClass, Estimator, FitOptions, Predict, Task};
 use crate::bounds::{check, check_count, check_not_negative, check_positive};
 use crate::checks::{Training, refused};
 use crate::dense::tensor;
@@ -15,7 +15,72 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 use tharsis_numeric::{Axes, Result, Tensor, concatenate, where_};
 
-estimator! {
+/// An estimator by steps, with the name of its model and of what makes it: its own parameters, and its steps
+/// as far as these tell them. The others are those that all estimators by steps have.
+macro_rules! steps {
+    (
+        $(#[$doc:meta])*
+        $estimator:ident, $fitted:ident, $kind:ident { $($own:tt)* }
+        |$of:ident| { $($field:ident: $value:expr),* $(,)? }
+    ) => {
+        estimator! {
+            $(#[$doc])*
+            $estimator {
+                $($own)*
+                /// scikit-learn's `fit_intercept`: whether scores need not be zero at zero.
+                fit_intercept "fit_intercept": bool, bool = true;
+                /// scikit-learn's `max_iter`: the most rounds over all samples.
+                max_iter "max_iter" >= 1: usize, usize = 1000;
+                /// scikit-learn's `tol`: the fall of the loss of a sample that counts; `None` for `max_iter`
+                /// rounds.
+                tol "tol": Option<f64>, impl Into<Option<f64>> = Some(1e-3);
+                /// scikit-learn's `n_iter_no_change`: the rounds without a fall after which the steps end.
+                n_iter_no_change "n_iter_no_change" >= 1: usize, usize = 5;
+                /// scikit-learn's `shuffle`: whether each round has an order of its own, which is not
+                /// scikit-learn's.
+                shuffle "shuffle": bool, bool = true;
+                /// scikit-learn's `random_state`: the seed of the orders.
+                random_state "random_state": u64, u64 = 0;
+            }
+        }
+
+        impl $estimator {
+            /// Fits the model on samples (n, d), of real dtypes, and targets (n,). Samples that fit the
+            /// memory are read once, others once for each round, and pass one after the other in this
+            /// process.
+            ///
+            /// # Errors
+            /// `ValueError` for parameters out of their ranges, one class, labels that are not whole, shapes
+            /// that do not fit, no samples, no features, complex numbers, NaN, infinity, negative weights,
+            /// and coefficients beyond float64; errors of the passes.
+            #[track_caller]
+            pub fn fit(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<$fitted> {
+                self.fit_any(x, Some(y), &options.into())
+            }
+        }
+
+        impl Estimator for $estimator {
+            type Fitted = $fitted;
+
+            #[track_caller]
+            fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<$fitted> {
+                let $of = self;
+                let steps = Steps {
+                    $($field: $value,)*
+                    fit_intercept: $of.fit_intercept,
+                    max_iter: $of.max_iter,
+                    tol: $of.tol,
+                    n_iter_no_change: $of.n_iter_no_change,
+                    shuffle: $of.shuffle,
+                    random_state: $of.random_state,
+                };
+                steps.$kind(stringify!($estimator), (x, y, options))
+            }
+        }
+    };
+}
+
+steps! {
     /// scikit-learn's `SGDClassifier`: a linear classifier by steps for one sample after the other.
     ///
     /// ```
@@ -26,7 +91,7 @@ estimator! {
     /// assert_eq!(model.predict(&array([-3.0, 5.0]).reshape(&[2, 1])).to_vec::<i64>()?, [7, 9]);
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
-    SGDClassifier {
+    SGDClassifier, FittedStochasticClassifier, classifier {
         /// scikit-learn's `loss`.
         loss "loss": StochasticLoss, StochasticLoss = StochasticLoss::Hinge;
         /// scikit-learn's `penalty`.
@@ -35,30 +100,28 @@ estimator! {
         alpha "alpha": f64, f64 = 1e-4;
         /// scikit-learn's `l1_ratio`: the part of absolute values in the penalty `ElasticNet`.
         l1_ratio "l1_ratio": f64, f64 = 0.15;
-        /// scikit-learn's `fit_intercept`: whether scores need not be zero at zero.
-        fit_intercept "fit_intercept": bool, bool = true;
-        /// scikit-learn's `max_iter`: the most rounds over all samples.
-        max_iter "max_iter" >= 1: usize, usize = 1000;
-        /// scikit-learn's `tol`: the fall of the loss of a sample that counts; `None` for `max_iter` rounds.
-        tol "tol": Option<f64>, impl Into<Option<f64>> = Some(1e-3);
-        /// scikit-learn's `shuffle`: whether each round has an order of its own, which is not scikit-learn's.
-        shuffle "shuffle": bool, bool = true;
         /// scikit-learn's `epsilon`: the distance that some losses forgive.
         epsilon "epsilon": f64, f64 = 0.1;
-        /// scikit-learn's `random_state`: the seed of the orders.
-        random_state "random_state": u64, u64 = 0;
         /// scikit-learn's `learning_rate`: the length of steps.
         learning_rate "learning_rate": LearningRate, LearningRate = LearningRate::Optimal;
         /// scikit-learn's `eta0`: the first length, more than zero.
         eta0 "eta0": f64, f64 = 0.01;
         /// scikit-learn's `power_t`: the power of the number of steps in `InvScaling`.
         power_t "power_t": f64, f64 = 0.5;
-        /// scikit-learn's `n_iter_no_change`: the rounds without a fall after which the steps end.
-        n_iter_no_change "n_iter_no_change" >= 1: usize, usize = 5;
+    }
+    |own| {
+        loss: own.loss,
+        penalty: own.penalty,
+        alpha: own.alpha,
+        l1_ratio: own.l1_ratio,
+        epsilon: own.epsilon,
+        rate: own.learning_rate,
+        eta0: own.eta0,
+        power_t: own.power_t,
     }
 }
 
-estimator! {
+steps! {
     /// scikit-learn's `SGDRegressor`: a line by steps for one sample after the other.
     ///
     /// ```
@@ -69,7 +132,7 @@ estimator! {
     /// assert!((model.coef[[0]] - 2.0).abs() < 0.05);
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
-    SGDRegressor {
+    SGDRegressor, FittedStochasticRegressor, regressor {
         /// scikit-learn's `loss`.
         loss "loss": StochasticLoss, StochasticLoss = StochasticLoss::SquaredError;
         /// As [`SGDClassifier::penalty`].
@@ -78,30 +141,28 @@ estimator! {
         alpha "alpha": f64, f64 = 1e-4;
         /// As [`SGDClassifier::l1_ratio`].
         l1_ratio "l1_ratio": f64, f64 = 0.15;
-        /// As [`SGDClassifier::fit_intercept`].
-        fit_intercept "fit_intercept": bool, bool = true;
-        /// As [`SGDClassifier::max_iter`].
-        max_iter "max_iter" >= 1: usize, usize = 1000;
-        /// As [`SGDClassifier::tol`].
-        tol "tol": Option<f64>, impl Into<Option<f64>> = Some(1e-3);
-        /// As [`SGDClassifier::shuffle`].
-        shuffle "shuffle": bool, bool = true;
         /// As [`SGDClassifier::epsilon`].
         epsilon "epsilon": f64, f64 = 0.1;
-        /// As [`SGDClassifier::random_state`].
-        random_state "random_state": u64, u64 = 0;
         /// As [`SGDClassifier::learning_rate`].
         learning_rate "learning_rate": LearningRate, LearningRate = LearningRate::InvScaling;
         /// As [`SGDClassifier::eta0`].
         eta0 "eta0": f64, f64 = 0.01;
         /// As [`SGDClassifier::power_t`].
         power_t "power_t": f64, f64 = 0.25;
-        /// As [`SGDClassifier::n_iter_no_change`].
-        n_iter_no_change "n_iter_no_change" >= 1: usize, usize = 5;
+    }
+    |own| {
+        loss: own.loss,
+        penalty: own.penalty,
+        alpha: own.alpha,
+        l1_ratio: own.l1_ratio,
+        epsilon: own.epsilon,
+        rate: own.learning_rate,
+        eta0: own.eta0,
+        power_t: own.power_t,
     }
 }
 
-estimator! {
+steps! {
     /// scikit-learn's `Perceptron`: steps of one length for the samples that are on the wrong side.
     ///
     /// ```
@@ -111,27 +172,25 @@ estimator! {
     /// assert_eq!(Perceptron::new().fit(&x, &y, ..)?.score(&x, &y, ..)?, 1.0);
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
-    Perceptron {
+    Perceptron, FittedStochasticClassifier, classifier {
         /// As [`SGDClassifier::penalty`]; none by default.
         penalty "penalty": Option<StochasticPenalty>, impl Into<Option<StochasticPenalty>> = None;
         /// As [`SGDClassifier::alpha`].
         alpha "alpha": f64, f64 = 1e-4;
         /// As [`SGDClassifier::l1_ratio`].
         l1_ratio "l1_ratio": f64, f64 = 0.15;
-        /// As [`SGDClassifier::fit_intercept`].
-        fit_intercept "fit_intercept": bool, bool = true;
-        /// As [`SGDClassifier::max_iter`].
-        max_iter "max_iter" >= 1: usize, usize = 1000;
-        /// As [`SGDClassifier::tol`].
-        tol "tol": Option<f64>, impl Into<Option<f64>> = Some(1e-3);
-        /// As [`SGDClassifier::shuffle`].
-        shuffle "shuffle": bool, bool = true;
         /// scikit-learn's `eta0`: the length of steps, more than zero.
         eta0 "eta0": f64, f64 = 1.0;
-        /// As [`SGDClassifier::random_state`].
-        random_state "random_state": u64, u64 = 0;
-        /// As [`SGDClassifier::n_iter_no_change`].
-        n_iter_no_change "n_iter_no_change" >= 1: usize, usize = 5;
+    }
+    |own| {
+        loss: StochasticLoss::Perceptron,
+        penalty: own.penalty,
+        alpha: own.alpha,
+        l1_ratio: own.l1_ratio,
+        epsilon: 0.0,
+        rate: LearningRate::Constant,
+        eta0: own.eta0,
+        power_t: 0.0,
     }
 }
 
@@ -163,7 +222,7 @@ words!(
     ]
 );
 
-estimator! {
+steps! {
     /// scikit-learn's `PassiveAggressiveClassifier`: each step is as long as its sample needs to be right.
     ///
     /// ```
@@ -173,27 +232,25 @@ estimator! {
     /// assert_eq!(PassiveAggressiveClassifier::new().fit(&x, &y, ..)?.score(&x, &y, ..)?, 1.0);
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
-    PassiveAggressiveClassifier {
+    PassiveAggressiveClassifier, FittedStochasticClassifier, classifier {
         /// scikit-learn's `C`: the longest step, more than zero.
         c "C": f64, f64 = 1.0;
-        /// As [`SGDClassifier::fit_intercept`].
-        fit_intercept "fit_intercept": bool, bool = true;
-        /// As [`SGDClassifier::max_iter`].
-        max_iter "max_iter" >= 1: usize, usize = 1000;
-        /// As [`SGDClassifier::tol`].
-        tol "tol": Option<f64>, impl Into<Option<f64>> = Some(1e-3);
-        /// As [`SGDClassifier::n_iter_no_change`].
-        n_iter_no_change "n_iter_no_change" >= 1: usize, usize = 5;
-        /// As [`SGDClassifier::shuffle`].
-        shuffle "shuffle": bool, bool = true;
         /// scikit-learn's `loss`.
         loss "loss": PassiveLoss, PassiveLoss = PassiveLoss::Hinge;
-        /// As [`SGDClassifier::random_state`].
-        random_state "random_state": u64, u64 = 0;
+    }
+    |own| {
+        loss: StochasticLoss::Hinge,
+        penalty: None,
+        alpha: 1.0,
+        l1_ratio: 0.0,
+        epsilon: 0.0,
+        rate: if own.loss == PassiveLoss::Hinge { LearningRate::Pa1 } else { LearningRate::Pa2 },
+        eta0: own.c,
+        power_t: 0.0,
     }
 }
 
-estimator! {
+steps! {
     /// scikit-learn's `PassiveAggressiveRegressor`: each step is as long as its sample needs to be near.
     ///
     /// ```
@@ -204,25 +261,26 @@ estimator! {
     /// assert!((model.coef[[0]] - 2.0).abs() < 0.2);
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
-    PassiveAggressiveRegressor {
+    PassiveAggressiveRegressor, FittedStochasticRegressor, regressor {
         /// scikit-learn's `C`: the longest step, more than zero.
         c "C": f64, f64 = 1.0;
-        /// As [`SGDClassifier::fit_intercept`].
-        fit_intercept "fit_intercept": bool, bool = true;
-        /// As [`SGDClassifier::max_iter`].
-        max_iter "max_iter" >= 1: usize, usize = 1000;
-        /// As [`SGDClassifier::tol`].
-        tol "tol": Option<f64>, impl Into<Option<f64>> = Some(1e-3);
-        /// As [`SGDClassifier::n_iter_no_change`].
-        n_iter_no_change "n_iter_no_change" >= 1: usize, usize = 5;
-        /// As [`SGDClassifier::shuffle`].
-        shuffle "shuffle": bool, bool = true;
         /// scikit-learn's `loss`.
         loss "loss": PassiveDistance, PassiveDistance = PassiveDistance::EpsilonInsensitive;
         /// scikit-learn's `epsilon`: the distance that is forgiven, not negative.
         epsilon "epsilon": f64, f64 = 0.1;
-        /// As [`SGDClassifier::random_state`].
-        random_state "random_state": u64, u64 = 0;
+    }
+    |own| {
+        loss: StochasticLoss::EpsilonInsensitive,
+        penalty: None,
+        alpha: 1.0,
+        l1_ratio: 0.0,
+        epsilon: own.epsilon,
+        rate: match own.loss {
+            PassiveDistance::EpsilonInsensitive => LearningRate::Pa1,
+            PassiveDistance::SquaredEpsilonInsensitive => LearningRate::Pa2,
+        },
+        eta0: own.c,
+        power_t: 0.0,
     }
 }
 
@@ -357,123 +415,6 @@ impl Steps {
     }
 }
 
-/// The methods `fit` of an estimator, from its steps.
-macro_rules! walks {
-    ($($estimator:ident, $fitted:ident, $kind:ident, |$own:ident| $steps:expr;)*) => {$(
-        impl $estimator {
-            /// Fits the model on samples (n, d), of real dtypes, and targets (n,). Samples that fit the
-            /// memory are read once, others once for each round, and pass one after the other in this
-            /// process.
-            ///
-            /// # Errors
-            /// `ValueError` for parameters out of their ranges, one class, labels that are not whole, shapes
-            /// that do not fit, no samples, no features, complex numbers, NaN, infinity, negative weights,
-            /// and coefficients beyond float64; errors of the passes.
-            #[track_caller]
-            pub fn fit(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<$fitted> {
-                self.fit_any(x, Some(y), &options.into())
-            }
-        }
-
-        impl Estimator for $estimator {
-            type Fitted = $fitted;
-
-            #[track_caller]
-            fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<$fitted> {
-                let $own = self;
-                let steps: Steps = $steps;
-                steps.$kind(stringify!($estimator), (x, y, options))
-            }
-        }
-    )*};
-}
-
-walks! {
-    SGDClassifier, FittedStochasticClassifier, classifier, |own| Steps {
-        loss: own.loss,
-        penalty: own.penalty,
-        alpha: own.alpha,
-        l1_ratio: own.l1_ratio,
-        fit_intercept: own.fit_intercept,
-        max_iter: own.max_iter,
-        tol: own.tol,
-        epsilon: own.epsilon,
-        rate: own.learning_rate,
-        eta0: own.eta0,
-        power_t: own.power_t,
-        n_iter_no_change: own.n_iter_no_change,
-        shuffle: own.shuffle,
-        random_state: own.random_state,
-    };
-    SGDRegressor, FittedStochasticRegressor, regressor, |own| Steps {
-        loss: own.loss,
-        penalty: own.penalty,
-        alpha: own.alpha,
-        l1_ratio: own.l1_ratio,
-        fit_intercept: own.fit_intercept,
-        max_iter: own.max_iter,
-        tol: own.tol,
-        epsilon: own.epsilon,
-        rate: own.learning_rate,
-        eta0: own.eta0,
-        power_t: own.power_t,
-        n_iter_no_change: own.n_iter_no_change,
-        shuffle: own.shuffle,
-        random_state: own.random_state,
-    };
-    Perceptron, FittedStochasticClassifier, classifier, |own| Steps {
-        loss: StochasticLoss::Perceptron,
-        penalty: own.penalty,
-        alpha: own.alpha,
-        l1_ratio: own.l1_ratio,
-        fit_intercept: own.fit_intercept,
-        max_iter: own.max_iter,
-        tol: own.tol,
-        epsilon: 0.0,
-        rate: LearningRate::Constant,
-        eta0: own.eta0,
-        power_t: 0.0,
-        n_iter_no_change: own.n_iter_no_change,
-        shuffle: own.shuffle,
-        random_state: own.random_state,
-    };
-    PassiveAggressiveClassifier, FittedStochasticClassifier, classifier, |own| Steps {
-        loss: StochasticLoss::Hinge,
-        penalty: None,
-        alpha: 1.0,
-        l1_ratio: 0.0,
-        fit_intercept: own.fit_intercept,
-        max_iter: own.max_iter,
-        tol: own.tol,
-        epsilon: 0.0,
-        rate: if own.loss == PassiveLoss::Hinge { LearningRate::Pa1 } else { LearningRate::Pa2 },
-        eta0: own.c,
-        power_t: 0.0,
-        n_iter_no_change: own.n_iter_no_change,
-        shuffle: own.shuffle,
-        random_state: own.random_state,
-    };
-    PassiveAggressiveRegressor, FittedStochasticRegressor, regressor, |own| Steps {
-        loss: StochasticLoss::EpsilonInsensitive,
-        penalty: None,
-        alpha: 1.0,
-        l1_ratio: 0.0,
-        fit_intercept: own.fit_intercept,
-        max_iter: own.max_iter,
-        tol: own.tol,
-        epsilon: own.epsilon,
-        rate: match own.loss {
-            PassiveDistance::EpsilonInsensitive => LearningRate::Pa1,
-            PassiveDistance::SquaredEpsilonInsensitive => LearningRate::Pa2,
-        },
-        eta0: own.c,
-        power_t: 0.0,
-        n_iter_no_change: own.n_iter_no_change,
-        shuffle: own.shuffle,
-        random_state: own.random_state,
-    };
-}
-
 impl FittedStochasticClassifier {
     /// scikit-learn's `decision_function`: the scores of samples (n, d), as an expression; (n,) for two
     /// classes, else (n, k). Carries a `ValueError` for another number of features.
@@ -528,7 +469,29 @@ saved!(FittedStochasticClassifier, "StochasticClassifier", |model| {
     2 <= model.classes.len() && are_scores_sound(&model.classes, &model.coef, &model.intercept)
 });
 
-predicts!(FittedStochasticClassifier, Classification, |model| model.name; decision_function as decisions);
+impl Predict for FittedStochasticClassifier {
+    const TASK: Task = Task::Classification;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    #[track_caller]
+    fn predict(&self, x: &Tensor) -> Tensor {
+        FittedStochasticClassifier::predict(self, x)
+    }
+
+    #[track_caller]
+    fn probabilities(&self, x: &Tensor) -> Option<ByClass<'_>> {
+        let has_chances = matches!(self.loss, StochasticLoss::LogLoss | StochasticLoss::ModifiedHuber);
+        has_chances.then(|| (&self.classes[..], self.predict_proba(x)))
+    }
+
+    #[track_caller]
+    fn decisions(&self, x: &Tensor) -> Option<ByClass<'_>> {
+        Some((&self.classes, self.decision_function(x)))
+    }
+}
 
 impl fmt::Display for FittedStochasticClassifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,7 +2,7 @@
 
 use ndarray::{ArrayD, IxDyn};
 use serde_json::Value;
-use tharsis_learn::FitOptions;
+use tharsis_learn::{FitOptions, Params, Result, Setting};
 use tharsis_numeric::{Chunks, Tensor};
 
 /// Files beside the first one.
@@ -91,6 +91,22 @@ impl Case<'_> {
     /// All parameters, by name.
     pub fn params(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.facts["params"].as_object().unwrap().iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// An estimator with the parameters of the case, but arrays.
+    pub fn configured<E: Params>(&self, mut estimator: E) -> E {
+        for (name, value) in self.params().filter(|(_, value)| !value.is_object()) {
+            let setting = match value {
+                Value::Null => Setting::None,
+                Value::Bool(is_true) => (*is_true).into(),
+                Value::String(text) => text.as_str().into(),
+                Value::Array(_) => self.numbers(name).unwrap().into(),
+                number if number.is_i64() => number.as_i64().unwrap().into(),
+                number => number.as_f64().unwrap().into(),
+            };
+            estimator.set(name, &setting).unwrap();
+        }
+        estimator
     }
 
     pub fn number(&self, parameter: &str) -> Option<f64> {
@@ -211,4 +227,11 @@ pub fn each(estimator: &str, check: impl Fn(&Case<'_>, &Tensor)) {
             check(&case, &cut(&case.x(), way));
         }
     }
+}
+
+/// Whether something is refused by an error of this class, whose text begins like this.
+pub fn assert_refused<T>(made: Result<T>, class: &str, start: &str) {
+    let error = made.err().unwrap_or_else(|| panic!("not refused: {start}"));
+    assert_eq!(error.class(), class, "{error}");
+    assert!(error.to_string().starts_with(start), "{error}");
 }

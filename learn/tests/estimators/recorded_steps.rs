@@ -3,11 +3,11 @@
 
 use crate::oracle::{Case, each};
 use ndarray::{Array1, ArrayD};
+use tharsis_learn::Params;
 use tharsis_learn::linear_model::{
     FittedStochasticClassifier, FittedStochasticRegressor, PassiveAggressiveClassifier,
     PassiveAggressiveRegressor, Perceptron, SGDClassifier, SGDRegressor,
 };
-use tharsis_learn::{Params, Setting};
 use tharsis_numeric::{LocalExecutor, Tensor, array, ones};
 
 /// The steps are the same; sums of products may differ in their last digits.
@@ -20,17 +20,7 @@ fn one(number: f64) -> ArrayD<f64> {
 /// The estimator with the parameters of a case, in the order of the samples.
 fn set<E: Params>(mut estimator: E, case: &Case<'_>) -> E {
     estimator.set("shuffle", &false.into()).unwrap();
-    for (name, value) in case.params() {
-        let setting = match value {
-            serde_json::Value::Null => Setting::None,
-            serde_json::Value::Bool(is_true) => (*is_true).into(),
-            serde_json::Value::String(text) => text.as_str().into(),
-            number if number.is_i64() => number.as_i64().unwrap().into(),
-            number => number.as_f64().unwrap().into(),
-        };
-        estimator.set(name, &setting).unwrap();
-    }
-    estimator
+    case.configured(estimator)
 }
 
 fn same_classifier(case: &Case<'_>, x: &Tensor, model: &FittedStochasticClassifier) {
