@@ -39,19 +39,21 @@ enum Reads {
     /// Predicted numbers.
     Numbers(fn(&Tensor, &Tensor, Weights) -> Result<f64>),
     /// Probabilities of classes.
-    Probabilities(fn(&Told) -> Result<f64>),
+    Probabilities(fn(&Predicted) -> Result<f64>),
     /// Decisions, or else probabilities of classes.
-    Decisions(fn(&Told) -> Result<f64>),
+    Decisions(fn(&Predicted) -> Result<f64>),
 }
 
 /// Weights of samples, if there are any.
 type Weights = Option<Tensor>;
 
 /// Labels, and what a model tells of each class.
-struct Told {
+struct Predicted {
     y: Tensor,
     /// (n,) for the greater one of two classes, else (n, k).
     values: Tensor,
+    /// (n,) for the lesser one of two classes, by which it is the greater one that is ranked last.
+    lesser: Tensor,
     /// The classes of the columns, ascending.
     classes: Vec<i64>,
     weights: Weights,
@@ -65,11 +67,11 @@ const fn of_numbers(name: &'static str, score: fn(&Tensor, &Tensor, Weights) -> 
     Scorer { name, reads: Reads::Numbers(score) }
 }
 
-const fn of_probabilities(name: &'static str, score: fn(&Told) -> Result<f64>) -> Scorer {
+const fn of_probabilities(name: &'static str, score: fn(&Predicted) -> Result<f64>) -> Scorer {
     Scorer { name, reads: Reads::Probabilities(score) }
 }
 
-const fn of_decisions(name: &'static str, score: fn(&Told) -> Result<f64>) -> Scorer {
+const fn of_decisions(name: &'static str, score: fn(&Predicted) -> Result<f64>) -> Scorer {
     Scorer { name, reads: Reads::Decisions(score) }
 }
 
@@ -130,43 +132,48 @@ const OF_NUMBERS: &[Scorer] = &[
 
 /// Scores of probabilities and decisions.
 const OF_CLASSES: &[Scorer] = &[
-    of_decisions("average_precision", |told| {
-        let options = AveragePrecision { sample_weight: told.weights.clone(), ..AveragePrecision::default() };
-        Ok(average_precision_score(&told.y, &told.values, options)?.value())
+    of_decisions("average_precision", |predicted| {
+        let options =
+            AveragePrecision { sample_weight: predicted.weights.clone(), ..AveragePrecision::default() };
+        Ok(average_precision_score(&predicted.y, predicted.of_label_one()?, options)?.value())
     }),
-    of_probabilities("neg_brier_score", |told| {
+    of_probabilities("neg_brier_score", |predicted| {
         let options = Brier {
-            sample_weight: told.weights.clone(),
-            pos_label: told.classes.last().copied(),
-            labels: Some(told.classes.clone()),
+            sample_weight: predicted.weights.clone(),
+            pos_label: predicted.classes.last().copied(),
+            labels: Some(predicted.classes.clone()),
             ..Brier::default()
         };
-        Ok(-brier_score_loss(&told.y, &told.values, options)?)
+        Ok(-brier_score_loss(&predicted.y, &predicted.values, options)?)
     }),
-    of_probabilities("neg_log_loss", |told| {
+    of_probabilities("neg_log_loss", |predicted| {
         let options = LogLoss {
-            sample_weight: told.weights.clone(),
-            labels: Some(told.classes.clone()),
+            sample_weight: predicted.weights.clone(),
+            labels: Some(predicted.classes.clone()),
             ..LogLoss::default()
         };
-        Ok(-log_loss(&told.y, &told.values, options)?)
+        Ok(-log_loss(&predicted.y, &predicted.values, options)?)
     }),
-    of_decisions("roc_auc", |told| told.area(None, Average::Macro)),
-    of_probabilities("roc_auc_ovo", |told| told.area(Some(MultiClass::OneVersusOne), Average::Macro)),
-    of_probabilities("roc_auc_ovo_weighted", |told| {
-        told.area(Some(MultiClass::OneVersusOne), Average::Weighted)
+    of_decisions("roc_auc", |predicted| predicted.area(None, Average::Macro)),
+    of_probabilities("roc_auc_ovo", |predicted| {
+        predicted.area(Some(MultiClass::OneVersusOne), Average::Macro)
     }),
-    of_probabilities("roc_auc_ovr", |told| told.area(Some(MultiClass::OneVersusRest), Average::Macro)),
-    of_probabilities("roc_auc_ovr_weighted", |told| {
-        told.area(Some(MultiClass::OneVersusRest), Average::Weighted)
+    of_probabilities("roc_auc_ovo_weighted", |predicted| {
+        predicted.area(Some(MultiClass::OneVersusOne), Average::Weighted)
     }),
-    of_decisions("top_k_accuracy", |told| {
+    of_probabilities("roc_auc_ovr", |predicted| {
+        predicted.area(Some(MultiClass::OneVersusRest), Average::Macro)
+    }),
+    of_probabilities("roc_auc_ovr_weighted", |predicted| {
+        predicted.area(Some(MultiClass::OneVersusRest), Average::Weighted)
+    }),
+    of_decisions("top_k_accuracy", |predicted| {
         let options = TopK {
-            sample_weight: told.weights.clone(),
-            labels: Some(told.classes.clone()),
+            sample_weight: predicted.weights.clone(),
+            labels: Some(predicted.classes.clone()),
             ..TopK::default()
         };
-        top_k_accuracy_score(&told.y, &told.values, options)
+        top_k_accuracy_score(&predicted.y, &predicted.values, options)
     }),
 ];
 
@@ -229,19 +236,37 @@ pub(super) fn whole_labels(y: &Tensor) -> Result<Tensor> {
     Ok(y.astype(DType::I64))
 }
 
-impl Told {
+impl Predicted {
     #[track_caller]
-    fn new(y: &Tensor, (classes, values): ByClass<'_>, options: &FitOptions) -> Result<Told> {
-        let values = match *values.shape()? {
-            [_, 2] if classes.len() == 2 => values.get(&[Index::from(..), Index::from(1)]),
-            _ => values,
+    fn new(y: &Tensor, (classes, values): ByClass<'_>, options: &FitOptions) -> Result<Predicted> {
+        let column = |at: i64| values.get(&[Index::from(..), Index::from(at)]);
+        let (values, lesser) = match *values.shape()? {
+            [_, 2] if classes.len() == 2 => (column(1), column(0)),
+            _ => (values.clone(), -&values),
         };
-        Ok(Told {
+        Ok(Predicted {
             y: whole_labels(y)?,
             values,
+            lesser,
             classes: classes.to_vec(),
             weights: options.weights().cloned(),
         })
+    }
+
+    /// The values for the label 1, which the score looks for among two classes, as scikit-learn's does.
+    ///
+    /// # Errors
+    /// `ValueError` if the model has two other classes.
+    #[track_caller]
+    fn of_label_one(&self) -> Result<&Tensor> {
+        match self.classes[..] {
+            [1, _] => Ok(&self.lesser),
+            [_, 1] => Ok(&self.values),
+            [a, b] => {
+                Err(value_error(format!("pos_label=1 is not a valid label: It should be one of [{a} {b}]")))
+            }
+            _ => Ok(&self.values),
+        }
     }
 
     /// The area under the receiver operating characteristic.
@@ -329,13 +354,13 @@ impl Scoring {
             Reads::Labels(score) => score(&whole_labels(y)?, &model.predict(x), options.weights().cloned()),
             Reads::Numbers(score) => score(y, &model.predict(x), options.weights().cloned()),
             Reads::Probabilities(score) => {
-                let told = model.probabilities(x).ok_or_else(|| lacks("predict_proba"))?;
-                score(&Told::new(y, told, options)?)
+                let predicted = model.probabilities(x).ok_or_else(|| lacks("predict_proba"))?;
+                score(&Predicted::new(y, predicted, options)?)
             }
             Reads::Decisions(score) => {
-                let told = model.decisions(x).or_else(|| model.probabilities(x));
-                let told = told.ok_or_else(|| lacks("decision_function, predict_proba"))?;
-                score(&Told::new(y, told, options)?)
+                let predicted = model.decisions(x).or_else(|| model.probabilities(x));
+                let predicted = predicted.ok_or_else(|| lacks("decision_function, predict_proba"))?;
+                score(&Predicted::new(y, predicted, options)?)
             }
         })
     }

@@ -417,7 +417,7 @@ saved!(FittedNearestCentroid, "NearestCentroid", |model| {
         && model.class_prior.len() == shape.0
 });
 
-classifies!(FittedNearestCentroid, "NearestCentroid", predict_log_proba);
+classifies!(FittedNearestCentroid, "NearestCentroid", predict_log_proba; decision_function);
 
 impl fmt::Display for FittedNearestCentroid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

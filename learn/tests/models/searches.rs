@@ -8,7 +8,8 @@ use tharsis_learn::cluster::KMeans;
 use tharsis_learn::datasets::{load_breast_cancer, load_diabetes, load_iris};
 use tharsis_learn::discriminant_analysis::LinearDiscriminantAnalysis;
 use tharsis_learn::linear_model::{
-    FittedLinearRegression, FittedRidge, LinearRegression, LogisticRegression, Ridge, RidgeClassifier,
+    FittedLinearRegression, FittedRidge, LinearRegression, LogisticRegression, PassiveAggressiveClassifier,
+    Perceptron, Ridge, RidgeClassifier, RidgeClassifierCV, SGDClassifier, StochasticLoss,
 };
 use tharsis_learn::model_selection::{
     Distribution, ErrorScore, FittedSearch, GridSearchCV, GroupKFold, KFold, ParamDistributions, ParamGrid,
@@ -17,8 +18,10 @@ use tharsis_learn::model_selection::{
     validation_curve,
 };
 use tharsis_learn::naive_bayes::GaussianNB;
+use tharsis_learn::neighbors::NearestCentroid;
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::StandardScaler;
+use tharsis_learn::svm::LinearSVC;
 use tharsis_learn::{Error, FitOptions, Params, Save, Setting};
 use tharsis_numeric::run::with_default;
 use tharsis_numeric::{DType, LocalExecutor, Tensor, arange, zeros};
@@ -221,6 +224,72 @@ fn pipelines_and_searches_tell_what_their_last_models_tell() {
     let losses = cross_val_score(&search, &x, &y, options()).unwrap();
     assert_eq!(losses.len(), 3);
     assert!(losses.iter().all(|area| 0.9 < *area), "{losses:?}");
+}
+
+/// The mean score of folds of two classes of the breast cancer data, with these labels.
+fn score_of<E: Estimator<Fitted: Predict>>(
+    estimator: &E,
+    name: &str,
+    labels: [i64; 2],
+) -> Result<f64, Error> {
+    let data = load_breast_cancer().unwrap();
+    let y = data.target.astype(DType::I64) * (labels[1] - labels[0]) + labels[0];
+    let x = StandardScaler::new().fit(&data.data, ..).unwrap().transform(&data.data);
+    let options = Validation {
+        scoring: named(name),
+        cv: 3.into(),
+        error_score: ErrorScore::Raise,
+        ..Validation::default()
+    };
+    Ok(cross_val_score(estimator, &x, &y, options)?.iter().sum::<f64>() / 3.0)
+}
+
+/// scikit-learn looks for the label 1, whichever of the two it is.
+#[test]
+fn average_precision_is_of_the_label_one() {
+    let (regression, bayes) = (LogisticRegression::new(), GaussianNB::new());
+    for labels in [[0, 1], [-1, 1], [1, 2]] {
+        let areas = [
+            score_of(&regression, "average_precision", labels),
+            score_of(&bayes, "average_precision", labels),
+        ];
+        assert!(areas.iter().all(|area| 0.9 < *area.as_ref().unwrap()), "{labels:?}: {areas:?}");
+    }
+    for labels in [[0, 2], [3, 5]] {
+        let error = score_of(&regression, "average_precision", labels).unwrap_err();
+        let [a, b] = labels;
+        let text = format!("pos_label=1 is not a valid label: It should be one of [{a} {b}]");
+        assert!(error.to_string().starts_with(&text), "{error}");
+        // Others look for the greater label.
+        for name in ["roc_auc", "neg_brier_score", "neg_log_loss"] {
+            let [found, usual] = [labels, [0, 1]].map(|labels| score_of(&bayes, name, labels).unwrap());
+            assert_eq!(found, usual, "{name}");
+        }
+    }
+}
+
+#[test]
+fn classifiers_with_decisions_are_ranked_by_them() {
+    for name in ["roc_auc", "average_precision"] {
+        let scores = [
+            score_of(&LinearSVC::new(), name, [0, 1]),
+            score_of(&SGDClassifier::new(), name, [0, 1]),
+            score_of(&Perceptron::new(), name, [0, 1]),
+            score_of(&PassiveAggressiveClassifier::new(), name, [0, 1]),
+            score_of(&RidgeClassifier::new(), name, [0, 1]),
+            score_of(&RidgeClassifierCV::new(), name, [0, 1]),
+            score_of(&NearestCentroid::new(), name, [0, 1]),
+        ];
+        for (at, score) in scores.into_iter().enumerate() {
+            assert!(0.9 < score.unwrap(), "{name} of {at}");
+        }
+    }
+    let told = score_of(&SGDClassifier::new().loss(StochasticLoss::LogLoss), "neg_log_loss", [0, 1]);
+    assert!(told.unwrap() < 0.0);
+    let error = score_of(&SGDClassifier::new(), "neg_log_loss", [0, 1]).unwrap_err();
+    assert!(
+        error.to_string().starts_with("SGDClassifier has none of the following attributes: predict_proba.")
+    );
 }
 
 #[test]
