@@ -124,7 +124,7 @@ impl Estimator for DBSCAN {
         let carried: Vec<Tensor> = training.weight.iter().map(|weight| weight.expand_dims(1)).collect();
         let (radius, columns) = (self.eps, training.columns);
         let (summed, weights) = (Summed::Columns(carried.len()), Weights::Uniform);
-        let around = Around { distance, radius, weights, summed, columns }.pass();
+        let around = Around { distance, radius, weights, summed, is_own: true, columns }.pass();
         let counts = around.states(&training.x, &training.x, &carried.iter().collect::<Vec<_>>());
         let counts = matrix(training.engine.run(&[&counts])?.pop().ok_or_else(lost)?)?;
         // The last column is that of the weights, or of the numbers without them.

@@ -52,6 +52,8 @@ pub struct FittedKNNImputer {
     /// The mean of each feature, for numbers that no sample tells; NaN of a feature without numbers, which is
     /// left out.
     means: Array1<f64>,
+    /// Features without numbers in the fit that are kept: they are 0, whatever samples have there.
+    emptied: Vec<usize>,
     n_neighbors: usize,
     weights: Weights,
     missing: Missing,
@@ -143,6 +145,8 @@ impl Estimator for KNNImputer {
         let states = training.engine.run(&[&there.nanmean(0), &mask.all(0)])?;
         let [means, is_empty] = <[_; 2]>::try_from(states).map_err(|_| lost())?;
         let (mut means, is_empty) = (vector(means)?, vector(is_empty)?);
+        let emptied: Vec<usize> =
+            (0..means.len()).filter(|&column| self.keep_empty_features && is_empty[column] != 0.0).collect();
         for (mean, &is_empty) in means.iter_mut().zip(&is_empty) {
             if is_empty != 0.0 {
                 *mean = if self.keep_empty_features { 0.0 } else { f64::NAN };
@@ -153,7 +157,7 @@ impl Estimator for KNNImputer {
         let indicator = MissingIndicator::new().missing_values(self.missing_values).error_on_new(false);
         let indicator = self.add_indicator.then(|| indicator.fitted(&training, x)).transpose()?;
         let (n_neighbors, weights) = (self.n_neighbors.min(training.rows), self.weights);
-        Ok(FittedKNNImputer { indicator, means, n_neighbors, weights, missing, x: there })
+        Ok(FittedKNNImputer { indicator, means, emptied, n_neighbors, weights, missing, x: there })
     }
 }
 
@@ -180,6 +184,10 @@ impl FittedKNNImputer {
         let states = Donors { count: self.n_neighbors, columns }.pass().states(&there, &self.x, &[]);
         let filled = Filled { count: self.n_neighbors, weights: self.weights, columns }.of(&there, &states);
         let mut made = where_(&filled.isnan(), tensor(&self.means), &filled);
+        if !self.emptied.is_empty() {
+            let numbers = (0..columns).map(|column| f64::from(u8::from(!self.emptied.contains(&column))));
+            made = where_(&tensor(&numbers.collect::<Array1<f64>>()).equal(0.0), 0.0, made);
+        }
         let kept: Vec<usize> = (0..columns).filter(|&column| !self.means[column].is_nan()).collect();
         if kept.len() < columns {
             made = made.take_at(&positions(&kept), 1);
@@ -206,6 +214,7 @@ impl Save for FittedKNNImputer {
         let &[rows, own] = read.x.shape().ok()? else { return None };
         let is_sound = own == columns
             && 0 < columns
+            && read.emptied.iter().all(|&column| column < columns)
             && (1..=rows).contains(&read.n_neighbors)
             && read.indicator.as_ref().is_none_or(|indicator| indicator.is_sound(columns));
         is_sound.then_some(read)

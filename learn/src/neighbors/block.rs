@@ -1,6 +1,6 @@
 //! Functions of pairs of blocks: the nearest rows of each row, and sums over the rows around it.
 
-use super::metric::{Distance, Weights};
+use super::metric::{Distance, Weights, weight_at};
 use super::wire::{Parts, name_of};
 use crate::passes::{PairPass, merged_bytes, others_of_block};
 use std::cmp::Ordering;
@@ -153,6 +153,14 @@ impl Chosen {
     }
 }
 
+/// Sets the distance of a row of the first block from itself, if it is among those of the second one, to 0.
+fn at_itself(place: Place<'_>, row: usize, found: &mut [f64]) {
+    let own = (place.origin[0] + row).checked_sub(place.origin[1]);
+    if let Some(distance) = own.and_then(|own| found.get_mut(own)) {
+        *distance = 0.0;
+    }
+}
+
 /// A state without any neighbours.
 fn no_neighbors(state: &mut [f64], count: usize) {
     state.fill(0.0);
@@ -280,6 +288,8 @@ pub(crate) struct Around {
     pub(crate) radius: f64,
     pub(crate) weights: Weights,
     pub(crate) summed: Summed,
+    /// Whether both tensors are the same, and a row is at distance 0 from itself, whatever the metric says.
+    pub(crate) is_own: bool,
     /// Columns of samples.
     pub(crate) columns: usize,
 }
@@ -318,7 +328,7 @@ impl Around {
             "classes" => Summed::Classes(parts.size()?),
             _ => return None,
         };
-        Some(Around { distance, radius, weights, summed, columns: parts.size()? })
+        Some(Around { distance, radius, weights, summed, is_own: parts.flag()?, columns: parts.size()? })
     }
 
     /// Adds a row, and what goes with it, to a state.
@@ -326,8 +336,9 @@ impl Around {
         let width = self.summed.width();
         let (weight, start) = match self.weights {
             Weights::Uniform => (1.0, 0),
-            Weights::Distance if reduced == 0.0 => (1.0, 0),
-            Weights::Distance => (1.0 / self.distance.whole(reduced), width),
+            // So near that a weight has no number: as at distance 0.
+            Weights::Distance if weight_at(self.distance, reduced).is_infinite() => (1.0, 0),
+            Weights::Distance => (weight_at(self.distance, reduced), width),
         };
         let sum = &mut state[start..start + width];
         match self.summed {
@@ -356,6 +367,7 @@ impl Foreign for Around {
             self.weights.word().to_owned(),
             kind.to_owned(),
             size.to_string(),
+            self.is_own.to_string(),
             self.columns.to_string(),
         ];
         Some(name_of("around", &parts))
@@ -369,7 +381,7 @@ impl Foreign for Around {
         block_bytes(self.columns)
     }
 
-    fn run(&self, _: Place<'_>, args: &[Chunk]) -> Result<Chunk, Error> {
+    fn run(&self, place: Place<'_>, args: &[Chunk]) -> Result<Chunk, Error> {
         let blocks = Blocks::of(args, self.distance)?;
         let carried = args.get(2).map(|chunk| chunk.to_vec::<f64>()).transpose()?.unwrap_or_default();
         let each = carried.len() / blocks.count.max(1);
@@ -377,8 +389,12 @@ impl Foreign for Around {
         let mut states = vec![0.0; rows * width];
         let mut found = vec![0.0; blocks.count];
         let limit = self.distance.reduced(self.radius);
-        for (row, state) in blocks.rows.chunks_exact(blocks.columns).zip(states.chunks_exact_mut(width)) {
+        let each_row = blocks.rows.chunks_exact(blocks.columns).zip(states.chunks_exact_mut(width));
+        for (number, (row, state)) in each_row.enumerate() {
             self.distance.reduced_to_all(row, &blocks.others, &mut found);
+            if self.is_own {
+                at_itself(place, number, &mut found);
+            }
             for (at, &reduced) in found.iter().enumerate().filter(|(_, reduced)| **reduced <= limit) {
                 self.add(state, reduced, &carried[at * each..(at + 1) * each]);
             }
@@ -405,7 +421,8 @@ impl Foreign for AddStates {
     }
 }
 
-/// The least label of the rows within a radius of each row, infinite if none has one.
+/// The least label of the rows within a radius of each row, of itself too; infinite if none has one. Both
+/// tensors are the same.
 #[derive(Clone, Debug)]
 pub(crate) struct LeastLabel {
     pub(crate) distance: Distance,
@@ -444,7 +461,7 @@ impl Foreign for LeastLabel {
         block_bytes(self.columns)
     }
 
-    fn run(&self, _: Place<'_>, args: &[Chunk]) -> Result<Chunk, Error> {
+    fn run(&self, place: Place<'_>, args: &[Chunk]) -> Result<Chunk, Error> {
         let blocks = Blocks::of(args, self.distance)?;
         let Some(labels) = args.get(2) else {
             return Err(Error::Internal("a pass over labels without any".to_owned()));
@@ -454,8 +471,9 @@ impl Foreign for LeastLabel {
         let limit = self.distance.reduced(self.radius);
         let rows = args[0].shape()[0];
         let mut least = vec![f64::INFINITY; rows];
-        for (row, least) in blocks.rows.chunks_exact(blocks.columns).zip(&mut least) {
+        for (number, (row, least)) in blocks.rows.chunks_exact(blocks.columns).zip(&mut least).enumerate() {
             self.distance.reduced_to_all(row, &blocks.others, &mut found);
+            at_itself(place, number, &mut found);
             for (&reduced, &label) in found.iter().zip(labels.iter()) {
                 if reduced <= limit && label < *least {
                     *least = label;

@@ -1,8 +1,8 @@
 //! Nearest samples that have a number which another sample lacks.
 
 use super::block::block_bytes;
+use super::means::weights_of;
 use super::metric::{Distance, Weights};
-use super::told::weights_of;
 use super::wire::{Parts, name_of};
 use crate::passes::{PairPass, RowPass, merged_bytes};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use super::block::{AddStates, Around, LeastLabel, LeastState, MergeNearest, Nearest};
 use super::donors::{Donors, Filled, MergeDonors};
-use super::told::Told;
+use super::means::Means;
 use super::wire::{KIND, Parts};
 use std::sync::Arc;
 use tharsis_graph::{Foreign, ForeignName};
@@ -29,7 +29,7 @@ pub fn find_foreign(name: &ForeignName) -> Option<Arc<dyn Foreign>> {
         "merge-donors" => Arc::new(MergeDonors::read(&mut parts)?),
         "merge-nearest" => Arc::new(MergeNearest::read(&mut parts)?),
         "nearest" => Arc::new(Nearest::read(&mut parts)?),
-        "told" => Arc::new(Told::read(&mut parts)?),
+        "means" => Arc::new(Means::read(&mut parts)?),
         _ => return None,
     };
     parts.is_at_end().then_some(found)
@@ -87,13 +87,15 @@ mod tests {
                 same(&nearest, &pair);
             }
             for summed in [Summed::Columns(1), Summed::Classes(2)] {
-                same(&Around { distance, radius: 2.5, weights, summed, columns }, &pair);
+                for is_own in [false, true] {
+                    same(&Around { distance, radius: 2.5, weights, summed, is_own, columns }, &pair);
+                }
             }
             same(&LeastLabel { distance, radius: 2.5, columns }, &pair);
             let states = chunk(&[1, 6], &[0.5, 1.0, 3.0, 4.0, 1.0, 0.0]);
             for classes in [None, Some(2)] {
                 same(
-                    &Told { distance, count: 2, weights, classes, carried: 1 },
+                    &Means { distance, count: 2, weights, classes, carried: 1 },
                     std::slice::from_ref(&states),
                 );
             }

@@ -1,9 +1,9 @@
 //! The class of most of the nearest samples.
 
+use super::means::Means;
 use super::metric::{Distance, Metric, Weights};
 use super::reference::{Reference, finds, saves};
 use super::setters::setters;
-use super::told::Told;
 use crate::base::{Estimator, FitOptions, Predict, classifies};
 use crate::bounds::check_count;
 use crate::checks::Training;
@@ -132,9 +132,9 @@ impl FittedKNeighborsClassifier {
     #[track_caller]
     pub fn predict_proba(&self, x: &Tensor) -> Tensor {
         let (count, distance, weights) = (self.n_neighbors, self.reference.distance(), self.weights);
-        let told = Told { distance, count, weights, classes: Some(self.classes.len()), carried: 1 };
+        let means = Means { distance, count, weights, classes: Some(self.classes.len()), carried: 1 };
         match self.reference.nearest(NAME, Some(x), (count, None)) {
-            Ok(states) => told.of(&states),
+            Ok(states) => means.of(&states),
             Err(error) => Tensor::from(error),
         }
     }

@@ -1,9 +1,9 @@
 //! The mean of the targets of the nearest samples.
 
+use super::means::Means;
 use super::metric::{Distance, Metric, Weights};
 use super::reference::{Reference, finds, saves};
 use super::setters::setters;
-use super::told::Told;
 use crate::base::{Estimator, FitOptions, Predict, predicts};
 use crate::bounds::check_count;
 use crate::checks::Training;
@@ -118,10 +118,10 @@ impl FittedKNeighborsRegressor {
     #[track_caller]
     pub fn predict(&self, x: &Tensor) -> Tensor {
         let (count, distance, weights) = (self.n_neighbors, self.reference.distance(), self.weights);
-        let told = Told { distance, count, weights, classes: None, carried: self.reference.carried() };
+        let means = Means { distance, count, weights, classes: None, carried: self.reference.carried() };
         match self.reference.nearest(NAME, Some(x), (count, None)) {
-            Ok(states) if self.one_axis => told.of(&states).squeeze(Some(&[1])),
-            Ok(states) => told.of(&states),
+            Ok(states) if self.one_axis => means.of(&states).squeeze(Some(&[1])),
+            Ok(states) => means.of(&states),
             Err(error) => Tensor::from(error),
         }
     }

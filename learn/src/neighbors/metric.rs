@@ -56,6 +56,11 @@ impl Weights {
     }
 }
 
+/// The weight of a neighbour by its distance: infinite at 0, and so near that the reciprocal has no number.
+pub(super) fn weight_at(distance: Distance, reduced: f64) -> f64 {
+    1.0 / distance.whole(reduced)
+}
+
 /// A metric with its parameter. It is compared in a reduced form, which has no root.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Distance {

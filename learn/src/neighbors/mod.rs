@@ -10,6 +10,7 @@ mod foreign;
 mod k_classifier;
 mod k_regressor;
 mod local_outlier_factor;
+mod means;
 pub(crate) mod metric;
 mod nearest;
 mod nearest_centroid;
@@ -17,7 +18,6 @@ mod radius_classifier;
 mod radius_regressor;
 pub(crate) mod reference;
 mod setters;
-mod told;
 mod wire;
 
 pub use foreign::find_foreign;

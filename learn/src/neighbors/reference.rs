@@ -156,8 +156,15 @@ impl Reference {
         x: Option<&Tensor>,
         (radius, weights, summed): (f64, Weights, Summed),
     ) -> Result<Tensor> {
-        let pass =
-            Around { distance: self.distance, radius, weights, summed, columns: self.columns() }.pass();
+        let pass = Around {
+            distance: self.distance,
+            radius,
+            weights,
+            summed,
+            is_own: false,
+            columns: self.columns(),
+        }
+        .pass();
         self.states(model, pass, x)
     }
 

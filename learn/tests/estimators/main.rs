@@ -6,6 +6,7 @@
 mod bad_input;
 mod clusters;
 mod contract;
+mod distances;
 mod edges;
 mod ensembles;
 mod invariance;

@@ -1,6 +1,6 @@
 //! Predictions by the neighbours of a row: the share of each class, or the mean of their targets.
 
-use super::metric::{Distance, Weights};
+use super::metric::{Distance, Weights, weight_at};
 use super::wire::{Parts, name_of};
 use crate::passes::RowPass;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const ROWS: usize = 4096;
 /// Means over the neighbours in states of [`Nearest`](super::block::Nearest): of the columns that go with
 /// them, or of whether they are of each class.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(super) struct Means {
     pub(super) distance: Distance,
     /// Neighbours of a state.
     pub(super) count: usize,
@@ -25,7 +25,7 @@ pub(super) struct Told {
     pub(super) carried: usize,
 }
 
-impl Told {
+impl Means {
     /// The means for states (m, width), as an expression; (m, classes) or (m, columns).
     #[track_caller]
     pub(super) fn of(self, states: &Tensor) -> Tensor {
@@ -37,11 +37,11 @@ impl Told {
         self.classes.unwrap_or(self.carried)
     }
 
-    pub(super) fn read(parts: &mut Parts<'_>) -> Option<Told> {
+    pub(super) fn read(parts: &mut Parts<'_>) -> Option<Means> {
         let (distance, count) = (Distance::of_word(parts.word()?)?, parts.size()?);
         let (weights, classes) = (Weights::of_word(parts.word()?)?, parts.size()?);
         let classes = (classes != 0).then_some(classes);
-        Some(Told { distance, count, weights, classes, carried: parts.size()? })
+        Some(Means { distance, count, weights, classes, carried: parts.size()? })
     }
 }
 
@@ -49,14 +49,17 @@ impl Told {
 pub(super) fn weights_of(weights: Weights, distance: Distance, reduced: &[f64]) -> Vec<f64> {
     match weights {
         Weights::Uniform => vec![1.0; reduced.len()],
-        Weights::Distance if reduced.contains(&0.0) => {
-            reduced.iter().map(|&reduced| f64::from(u8::from(reduced == 0.0))).collect()
+        Weights::Distance => {
+            let weights: Vec<f64> = reduced.iter().map(|&reduced| weight_at(distance, reduced)).collect();
+            if !weights.iter().any(|weight| weight.is_infinite()) {
+                return weights;
+            }
+            weights.into_iter().map(|weight| f64::from(u8::from(weight.is_infinite()))).collect()
         }
-        Weights::Distance => reduced.iter().map(|&reduced| 1.0 / distance.whole(reduced)).collect(),
     }
 }
 
-impl Foreign for Told {
+impl Foreign for Means {
     fn name(&self) -> Option<ForeignName> {
         let parts = [
             self.distance.word(),
@@ -65,7 +68,7 @@ impl Foreign for Told {
             self.classes.unwrap_or(0).to_string(),
             self.carried.to_string(),
         ];
-        Some(name_of("told", &parts))
+        Some(name_of("means", &parts))
     }
 
     fn describe(&self) -> String {
