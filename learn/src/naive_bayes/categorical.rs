@@ -2,9 +2,9 @@
 
 use super::counts::Counts;
 use super::discrete::Smoothing;
-use super::likelihood;
+use super::family::{likely_classes, smoothing_parameters};
 use crate::Setting;
-use crate::base::{Estimator, FitOptions, Predict, classifies};
+use crate::base::{Estimator, FitOptions};
 use crate::bounds::check;
 use crate::checks::{Nan, Training, of_finite, refused, samples_for};
 use crate::dense::tensor;
@@ -119,28 +119,12 @@ parameters!(
     ]
 );
 
+smoothing_parameters!(CategoricalNB);
+
 impl CategoricalNB {
     /// An estimator with scikit-learn's defaults: `alpha` is 1, categories are those up to the largest one.
     pub fn new() -> CategoricalNB {
         CategoricalNB::default()
-    }
-
-    /// scikit-learn's `alpha`: what is added to each count; not negative.
-    pub fn alpha(mut self, alpha: f64) -> CategoricalNB {
-        self.smoothing.alpha = alpha;
-        self
-    }
-
-    /// scikit-learn's `fit_prior`: whether classes are as likely as in the samples, or all equally likely.
-    pub fn fit_prior(mut self, fit_prior: bool) -> CategoricalNB {
-        self.smoothing.fit_prior = fit_prior;
-        self
-    }
-
-    /// scikit-learn's `class_prior`: the probabilities of the classes, in ascending order of these.
-    pub fn class_prior(mut self, class_prior: &[f64]) -> CategoricalNB {
-        self.smoothing.class_prior = Some(class_prior.to_vec());
-        self
     }
 
     /// scikit-learn's `min_categories`: the fewest categories of all features, or of each.
@@ -264,35 +248,6 @@ impl FittedCategoricalNB {
         self.category_count.iter().map(Array2::ncols).collect()
     }
 
-    /// The labels of samples (n, d), as an expression; (n,), int64. Carries a `ValueError` for another number
-    /// of features; when run for NaN, negative numbers, and categories beyond those of the fit, which are an
-    /// `IndexError` in scikit-learn.
-    #[track_caller]
-    pub fn predict(&self, x: &Tensor) -> Tensor {
-        likelihood::predict(self.joint(x), &self.classes)
-    }
-
-    /// The probability of each class, in ascending order, for samples (n, d), as an expression; (n, k).
-    #[track_caller]
-    pub fn predict_proba(&self, x: &Tensor) -> Tensor {
-        self.predict_log_proba(x).exp()
-    }
-
-    /// The logarithms of [`predict_proba`](FittedCategoricalNB::predict_proba).
-    #[track_caller]
-    pub fn predict_log_proba(&self, x: &Tensor) -> Tensor {
-        likelihood::log_proba(self.joint(x))
-    }
-
-    /// The share of samples (n, d) whose label is predicted, or of their weights.
-    ///
-    /// # Errors
-    /// `ValueError` for shapes that do not fit; errors of the pass.
-    #[track_caller]
-    pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
-        self.score_any(x, y, &options.into())
-    }
-
     /// The joint log likelihood of samples and classes; (n, k).
     #[track_caller]
     fn joint(&self, x: &Tensor) -> Result<Tensor> {
@@ -331,7 +286,11 @@ saved!(FittedCategoricalNB, "CategoricalNB", |model| {
             .all(|(counts, logs)| 0 < counts.ncols() && is_sound(counts, logs))
 });
 
-classifies!(FittedCategoricalNB, "CategoricalNB", predict_log_proba);
+likely_classes!(
+    FittedCategoricalNB,
+    "CategoricalNB",
+    "NaN, negative numbers, and categories beyond those of the fit, which are an `IndexError` in scikit-learn"
+);
 
 impl fmt::Display for FittedCategoricalNB {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,8 +2,8 @@
 
 use super::counts::{Counts, Range};
 use super::discrete::Smoothing;
-use super::likelihood;
-use crate::base::{Estimator, FitOptions, Predict, classifies};
+use super::family::{likely_classes, smoothing_parameters};
+use crate::base::{Estimator, FitOptions};
 use crate::checks::{Training, samples_for};
 use crate::dense::tensor;
 use crate::labels::Classes;
@@ -66,28 +66,12 @@ parameters!(
     ]
 );
 
+smoothing_parameters!(ComplementNB);
+
 impl ComplementNB {
     /// An estimator with scikit-learn's defaults: `alpha` is 1, weights are not normalized.
     pub fn new() -> ComplementNB {
         ComplementNB::default()
-    }
-
-    /// scikit-learn's `alpha`: what is added to each count; not negative.
-    pub fn alpha(mut self, alpha: f64) -> ComplementNB {
-        self.smoothing.alpha = alpha;
-        self
-    }
-
-    /// scikit-learn's `fit_prior`: whether classes are as likely as in the samples, or all equally likely.
-    pub fn fit_prior(mut self, fit_prior: bool) -> ComplementNB {
-        self.smoothing.fit_prior = fit_prior;
-        self
-    }
-
-    /// scikit-learn's `class_prior`: the probabilities of the classes, in ascending order of these.
-    pub fn class_prior(mut self, class_prior: &[f64]) -> ComplementNB {
-        self.smoothing.class_prior = Some(class_prior.to_vec());
-        self
     }
 
     /// scikit-learn's `norm`: whether the weights of each class are divided by their sum.
@@ -158,34 +142,6 @@ impl Estimator for ComplementNB {
 }
 
 impl FittedComplementNB {
-    /// The labels of samples (n, d), as an expression; (n,), int64. Carries a `ValueError` for another number
-    /// of features; when run for NaN.
-    #[track_caller]
-    pub fn predict(&self, x: &Tensor) -> Tensor {
-        likelihood::predict(self.joint(x), &self.classes)
-    }
-
-    /// The probability of each class, in ascending order, for samples (n, d), as an expression; (n, k).
-    #[track_caller]
-    pub fn predict_proba(&self, x: &Tensor) -> Tensor {
-        self.predict_log_proba(x).exp()
-    }
-
-    /// The logarithms of [`predict_proba`](FittedComplementNB::predict_proba).
-    #[track_caller]
-    pub fn predict_log_proba(&self, x: &Tensor) -> Tensor {
-        likelihood::log_proba(self.joint(x))
-    }
-
-    /// The share of samples (n, d) whose label is predicted, or of their weights.
-    ///
-    /// # Errors
-    /// `ValueError` for shapes that do not fit; errors of the pass.
-    #[track_caller]
-    pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
-        self.score_any(x, y, &options.into())
-    }
-
     /// The weights of samples and classes; (n, k).
     #[track_caller]
     fn joint(&self, x: &Tensor) -> Result<Tensor> {
@@ -205,7 +161,7 @@ saved!(FittedComplementNB, "ComplementNB", |model| {
         && model.class_count.len() == shape.0
 });
 
-classifies!(FittedComplementNB, "ComplementNB", predict_log_proba);
+likely_classes!(FittedComplementNB, "ComplementNB", "NaN");
 
 impl fmt::Display for FittedComplementNB {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,8 +1,9 @@
 //! Features that count, and features that are there or not.
 
 use super::counts::{Counts, Range};
-use super::likelihood::{self, check_count, check_signs};
-use crate::base::{Estimator, FitOptions, Predict, classifies};
+use super::family::{likely_classes, smoothing_parameters};
+use super::likelihood::{check_count, check_signs};
+use crate::base::{Estimator, FitOptions};
 use crate::checks::{Training, refused, samples_for};
 use crate::dense::tensor;
 use crate::labels::Classes;
@@ -102,6 +103,8 @@ parameters!(
     ]
 );
 
+smoothing_parameters!(MultinomialNB);
+
 impl MultinomialNB {
     /// An estimator with scikit-learn's defaults: `alpha` is 1, classes are as likely as in the samples.
     ///
@@ -115,51 +118,6 @@ impl MultinomialNB {
     /// ```
     pub fn new() -> MultinomialNB {
         MultinomialNB::default()
-    }
-
-    /// scikit-learn's `alpha`: what is added to each count; not negative.
-    ///
-    /// ```
-    /// use tharsis_learn::naive_bayes::MultinomialNB;
-    /// use tharsis_numeric::{arange, array};
-    /// let x = arange(4).reshape(&[2, 2]);
-    /// let model = MultinomialNB::new().alpha(0.0).fit(&x, &array([0i64, 1]), ..)?;
-    /// assert!(model.feature_log_prob[[0, 0]] < -20.0);
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    pub fn alpha(mut self, alpha: f64) -> MultinomialNB {
-        self.smoothing.alpha = alpha;
-        self
-    }
-
-    /// scikit-learn's `fit_prior`: whether classes are as likely as in the samples, or all equally likely.
-    ///
-    /// ```
-    /// use tharsis_learn::naive_bayes::MultinomialNB;
-    /// use tharsis_numeric::{array, ones};
-    /// let y = array([0i64, 1, 1, 1]);
-    /// let model = MultinomialNB::new().fit_prior(false).fit(&ones(&[4, 2]), &y, ..)?;
-    /// assert_eq!(model.class_log_prior[0], 0.5f64.ln());
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    pub fn fit_prior(mut self, fit_prior: bool) -> MultinomialNB {
-        self.smoothing.fit_prior = fit_prior;
-        self
-    }
-
-    /// scikit-learn's `class_prior`: the probabilities of the classes, in ascending order of these.
-    ///
-    /// ```
-    /// use tharsis_learn::naive_bayes::MultinomialNB;
-    /// use tharsis_numeric::{array, ones};
-    /// let y = array([0i64, 1]);
-    /// let model = MultinomialNB::new().class_prior(&[0.2, 0.8]).fit(&ones(&[2, 2]), &y, ..)?;
-    /// assert_eq!(model.class_log_prior[0], 0.2f64.ln());
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    pub fn class_prior(mut self, class_prior: &[f64]) -> MultinomialNB {
-        self.smoothing.class_prior = Some(class_prior.to_vec());
-        self
     }
 
     /// Fits the model on samples (n, d), of any real dtype, and labels (n,), whole numbers. One pass over the
@@ -184,77 +142,6 @@ impl MultinomialNB {
 }
 
 impl FittedMultinomialNB {
-    /// The labels of samples (n, d), as an expression; (n,), int64.
-    ///
-    /// ```
-    /// use tharsis_learn::naive_bayes::MultinomialNB;
-    /// use tharsis_numeric::array;
-    /// let x = array([5i64, 0, 0, 5]).reshape(&[2, 2]);
-    /// let model = MultinomialNB::new().fit(&x, &array([3i64, 4]), ..)?;
-    /// assert_eq!(model.predict(&x).to_vec::<i64>()?, [3, 4]);
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `ValueError` for another number of features; when run for NaN.
-    #[track_caller]
-    pub fn predict(&self, x: &Tensor) -> Tensor {
-        likelihood::predict(self.joint(x), &self.classes)
-    }
-
-    /// The probability of each class, in ascending order, for samples (n, d), as an expression; (n, k).
-    ///
-    /// ```
-    /// use tharsis_learn::naive_bayes::MultinomialNB;
-    /// use tharsis_numeric::array;
-    /// let x = array([5i64, 0, 0, 5]).reshape(&[2, 2]);
-    /// let chances = MultinomialNB::new().fit(&x, &array([3i64, 4]), ..)?.predict_proba(&x);
-    /// assert!(chances.sum(1).isclose(1.0, 0.0, 1e-12).all(..).item()?.is_true());
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `ValueError` for another number of features.
-    #[track_caller]
-    pub fn predict_proba(&self, x: &Tensor) -> Tensor {
-        self.predict_log_proba(x).exp()
-    }
-
-    /// The logarithms of [`predict_proba`](FittedMultinomialNB::predict_proba).
-    ///
-    /// ```
-    /// use tharsis_learn::naive_bayes::MultinomialNB;
-    /// use tharsis_numeric::array;
-    /// let x = array([5i64, 0, 0, 5]).reshape(&[2, 2]);
-    /// let logs = MultinomialNB::new().fit(&x, &array([3i64, 4]), ..)?.predict_log_proba(&x);
-    /// assert_eq!(logs.shape()?, [2, 2]);
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`predict_proba`](FittedMultinomialNB::predict_proba).
-    #[track_caller]
-    pub fn predict_log_proba(&self, x: &Tensor) -> Tensor {
-        likelihood::log_proba(self.joint(x))
-    }
-
-    /// The share of samples (n, d) whose label is predicted, or of their weights.
-    ///
-    /// ```
-    /// use tharsis_learn::naive_bayes::MultinomialNB;
-    /// use tharsis_numeric::array;
-    /// let (x, y) = (array([5i64, 0, 0, 5]).reshape(&[2, 2]), array([3i64, 4]));
-    /// assert_eq!(MultinomialNB::new().fit(&x, &y, ..)?.score(&x, &y, ..)?, 1.0);
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `ValueError` for shapes that do not fit; errors of the pass.
-    #[track_caller]
-    pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
-        self.score_any(x, y, &options.into())
-    }
-
     /// The joint log likelihood of samples and classes; (n, k).
     #[track_caller]
     fn joint(&self, x: &Tensor) -> Result<Tensor> {
@@ -295,7 +182,7 @@ saved!(FittedMultinomialNB, "MultinomialNB", |model| {
         && model.class_count.len() == shape.0
 });
 
-classifies!(FittedMultinomialNB, "MultinomialNB", predict_log_proba);
+likely_classes!(FittedMultinomialNB, "MultinomialNB", "NaN");
 
 impl fmt::Display for FittedMultinomialNB {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -362,6 +249,8 @@ impl Default for BernoulliNB {
     }
 }
 
+smoothing_parameters!(BernoulliNB);
+
 impl BernoulliNB {
     /// An estimator with scikit-learn's defaults: `alpha` is 1, features are there above 0, classes are as
     /// likely as in the samples.
@@ -376,51 +265,6 @@ impl BernoulliNB {
     /// ```
     pub fn new() -> BernoulliNB {
         BernoulliNB::default()
-    }
-
-    /// scikit-learn's `alpha`: what is added to each count; not negative.
-    ///
-    /// ```
-    /// use tharsis_learn::naive_bayes::BernoulliNB;
-    /// use tharsis_numeric::{arange, array};
-    /// let x = arange(4).reshape(&[2, 2]);
-    /// let model = BernoulliNB::new().alpha(0.0).fit(&x, &array([0i64, 1]), ..)?;
-    /// assert!(model.feature_log_prob[[0, 0]] < -20.0);
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    pub fn alpha(mut self, alpha: f64) -> BernoulliNB {
-        self.smoothing.alpha = alpha;
-        self
-    }
-
-    /// scikit-learn's `fit_prior`: whether classes are as likely as in the samples, or all equally likely.
-    ///
-    /// ```
-    /// use tharsis_learn::naive_bayes::BernoulliNB;
-    /// use tharsis_numeric::{array, ones};
-    /// let y = array([0i64, 1, 1, 1]);
-    /// let model = BernoulliNB::new().fit_prior(false).fit(&ones(&[4, 2]), &y, ..)?;
-    /// assert_eq!(model.class_log_prior[0], 0.5f64.ln());
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    pub fn fit_prior(mut self, fit_prior: bool) -> BernoulliNB {
-        self.smoothing.fit_prior = fit_prior;
-        self
-    }
-
-    /// scikit-learn's `class_prior`: the probabilities of the classes, in ascending order of these.
-    ///
-    /// ```
-    /// use tharsis_learn::naive_bayes::BernoulliNB;
-    /// use tharsis_numeric::{array, ones};
-    /// let y = array([0i64, 1]);
-    /// let model = BernoulliNB::new().class_prior(&[0.2, 0.8]).fit(&ones(&[2, 2]), &y, ..)?;
-    /// assert_eq!(model.class_log_prior[0], 0.2f64.ln());
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    pub fn class_prior(mut self, class_prior: &[f64]) -> BernoulliNB {
-        self.smoothing.class_prior = Some(class_prior.to_vec());
-        self
     }
 
     /// scikit-learn's `binarize`: the largest number of a feature that is not there.
@@ -459,77 +303,6 @@ impl BernoulliNB {
 }
 
 impl FittedBernoulliNB {
-    /// The labels of samples (n, d), as an expression; (n,), int64.
-    ///
-    /// ```
-    /// use tharsis_learn::naive_bayes::BernoulliNB;
-    /// use tharsis_numeric::array;
-    /// let x = array([5i64, 0, 0, 5]).reshape(&[2, 2]);
-    /// let model = BernoulliNB::new().fit(&x, &array([3i64, 4]), ..)?;
-    /// assert_eq!(model.predict(&x).to_vec::<i64>()?, [3, 4]);
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `ValueError` for another number of features; when run for NaN.
-    #[track_caller]
-    pub fn predict(&self, x: &Tensor) -> Tensor {
-        likelihood::predict(self.joint(x), &self.classes)
-    }
-
-    /// The probability of each class, in ascending order, for samples (n, d), as an expression; (n, k).
-    ///
-    /// ```
-    /// use tharsis_learn::naive_bayes::BernoulliNB;
-    /// use tharsis_numeric::array;
-    /// let x = array([5i64, 0, 0, 5]).reshape(&[2, 2]);
-    /// let chances = BernoulliNB::new().fit(&x, &array([3i64, 4]), ..)?.predict_proba(&x);
-    /// assert!(chances.sum(1).isclose(1.0, 0.0, 1e-12).all(..).item()?.is_true());
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `ValueError` for another number of features.
-    #[track_caller]
-    pub fn predict_proba(&self, x: &Tensor) -> Tensor {
-        self.predict_log_proba(x).exp()
-    }
-
-    /// The logarithms of [`predict_proba`](FittedBernoulliNB::predict_proba).
-    ///
-    /// ```
-    /// use tharsis_learn::naive_bayes::BernoulliNB;
-    /// use tharsis_numeric::array;
-    /// let x = array([5i64, 0, 0, 5]).reshape(&[2, 2]);
-    /// let logs = BernoulliNB::new().fit(&x, &array([3i64, 4]), ..)?.predict_log_proba(&x);
-    /// assert_eq!(logs.shape()?, [2, 2]);
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`predict_proba`](FittedBernoulliNB::predict_proba).
-    #[track_caller]
-    pub fn predict_log_proba(&self, x: &Tensor) -> Tensor {
-        likelihood::log_proba(self.joint(x))
-    }
-
-    /// The share of samples (n, d) whose label is predicted, or of their weights.
-    ///
-    /// ```
-    /// use tharsis_learn::naive_bayes::BernoulliNB;
-    /// use tharsis_numeric::array;
-    /// let (x, y) = (array([5i64, 0, 0, 5]).reshape(&[2, 2]), array([3i64, 4]));
-    /// assert_eq!(BernoulliNB::new().fit(&x, &y, ..)?.score(&x, &y, ..)?, 1.0);
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `ValueError` for shapes that do not fit; errors of the pass.
-    #[track_caller]
-    pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
-        self.score_any(x, y, &options.into())
-    }
-
     /// The joint log likelihood of samples and classes; (n, k).
     #[track_caller]
     fn joint(&self, x: &Tensor) -> Result<Tensor> {
@@ -585,7 +358,7 @@ saved!(FittedBernoulliNB, "BernoulliNB", |model| {
         && model.absent_log_prob.dim() == shape
 });
 
-classifies!(FittedBernoulliNB, "BernoulliNB", predict_log_proba);
+likely_classes!(FittedBernoulliNB, "BernoulliNB", "NaN");
 
 impl fmt::Display for FittedBernoulliNB {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

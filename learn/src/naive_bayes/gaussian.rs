@@ -1,7 +1,8 @@
 //! Features with a normal distribution in each class.
 
-use super::likelihood::{self, check_count, check_shares};
-use crate::base::{Estimator, FitOptions, Predict, classifies};
+use super::family::likely_classes;
+use super::likelihood::{check_count, check_shares};
+use crate::base::{Estimator, FitOptions};
 use crate::checks::{Nan, Training, refused, samples_for};
 use crate::dense::tensor;
 use crate::labels::Classes;
@@ -144,77 +145,6 @@ impl GaussianNB {
 }
 
 impl FittedGaussianNB {
-    /// The labels of samples (n, d), as an expression; (n,), int64.
-    ///
-    /// ```
-    /// use tharsis_learn::naive_bayes::GaussianNB;
-    /// use tharsis_numeric::array;
-    /// let x = array([0.0, 1.0, 8.0, 9.0]).reshape(&[4, 1]);
-    /// let model = GaussianNB::new().fit(&x, &array([3i64, 3, 4, 4]), ..)?;
-    /// assert_eq!(model.predict(&x).to_vec::<i64>()?, [3, 3, 4, 4]);
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `ValueError` for another number of features; when run for NaN.
-    #[track_caller]
-    pub fn predict(&self, x: &Tensor) -> Tensor {
-        likelihood::predict(self.joint(x), &self.classes)
-    }
-
-    /// The probability of each class, in ascending order, for samples (n, d), as an expression; (n, k).
-    ///
-    /// ```
-    /// use tharsis_learn::naive_bayes::GaussianNB;
-    /// use tharsis_numeric::array;
-    /// let x = array([0.0, 1.0, 8.0, 9.0]).reshape(&[4, 1]);
-    /// let chances = GaussianNB::new().fit(&x, &array([3i64, 3, 4, 4]), ..)?.predict_proba(&x);
-    /// assert!(chances.sum(1).isclose(1.0, 0.0, 1e-12).all(..).item()?.is_true());
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `ValueError` for another number of features.
-    #[track_caller]
-    pub fn predict_proba(&self, x: &Tensor) -> Tensor {
-        self.predict_log_proba(x).exp()
-    }
-
-    /// The logarithms of [`predict_proba`](FittedGaussianNB::predict_proba).
-    ///
-    /// ```
-    /// use tharsis_learn::naive_bayes::GaussianNB;
-    /// use tharsis_numeric::array;
-    /// let x = array([0.0, 1.0, 8.0, 9.0]).reshape(&[4, 1]);
-    /// let logs = GaussianNB::new().fit(&x, &array([3i64, 3, 4, 4]), ..)?.predict_log_proba(&x);
-    /// assert_eq!(logs.shape()?, [4, 2]);
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`predict_proba`](FittedGaussianNB::predict_proba).
-    #[track_caller]
-    pub fn predict_log_proba(&self, x: &Tensor) -> Tensor {
-        likelihood::log_proba(self.joint(x))
-    }
-
-    /// The share of samples (n, d) whose label is predicted, or of their weights.
-    ///
-    /// ```
-    /// use tharsis_learn::naive_bayes::GaussianNB;
-    /// use tharsis_numeric::array;
-    /// let (x, y) = (array([0.0, 1.0, 8.0, 9.0]).reshape(&[4, 1]), array([3i64, 3, 4, 4]));
-    /// assert_eq!(GaussianNB::new().fit(&x, &y, ..)?.score(&x, &y, ..)?, 1.0);
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `ValueError` for shapes that do not fit; errors of the pass.
-    #[track_caller]
-    pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
-        self.score_any(x, y, &options.into())
-    }
-
     /// The joint log likelihood of samples and classes; (n, k).
     #[track_caller]
     fn joint(&self, x: &Tensor) -> Result<Tensor> {
@@ -286,7 +216,7 @@ saved!(FittedGaussianNB, "GaussianNB", |model| {
         && model.class_count.len() == shape.0
 });
 
-classifies!(FittedGaussianNB, "GaussianNB", predict_log_proba);
+likely_classes!(FittedGaussianNB, "GaussianNB", "NaN");
 
 impl fmt::Display for FittedGaussianNB {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,6 +4,7 @@ mod categorical;
 mod complement;
 mod counts;
 mod discrete;
+mod family;
 mod gaussian;
 mod likelihood;
 
