@@ -26,6 +26,8 @@ pub(crate) struct Training {
     pub(crate) engine: Engine,
     /// The samples; (rows, columns).
     pub(crate) x: Tensor,
+    /// The samples in their own dtype, in which integers keep all digits.
+    pub(crate) own: Tensor,
     /// Number of samples; not zero.
     pub(crate) rows: usize,
     /// Number of features; not zero.
@@ -95,7 +97,7 @@ impl Training {
         // A negative weight becomes NaN, which no state hides.
         let weight = weight.map(|weight| weight.astype(DType::F64));
         let weight = weight.map(|weight| where_(&weight.less(0.0), f64::NAN, &weight));
-        Ok(Training { estimator, engine, x: x.astype(DType::F64), rows, columns, weight, target })
+        Ok(Training { estimator, engine, x: x.astype(DType::F64), own: x, rows, columns, weight, target })
     }
 
     /// Options of fits that run on the same executor.
@@ -131,15 +133,15 @@ impl Training {
     #[track_caller]
     pub(crate) fn part(&self, of: impl Fn(&Tensor) -> Tensor) -> Result<Training> {
         let parts: Vec<Tensor> =
-            std::iter::once(&self.x).chain(&self.target).chain(&self.weight).map(of).collect();
+            std::iter::once(&self.own).chain(&self.target).chain(&self.weight).map(of).collect();
         let mut known = self.engine.with_sizes(&parts.iter().collect::<Vec<_>>())?.into_iter();
         let mut next = || known.next().ok_or_else(|| refused("an input has been lost"));
-        let x = next()?;
+        let own = next()?;
         let target = self.target.as_ref().map(|_| next()).transpose()?;
         let weight = self.weight.as_ref().map(|_| next()).transpose()?;
-        let rows = x.shape()?.first().copied().unwrap_or(0);
+        let rows = own.shape()?.first().copied().unwrap_or(0);
         let (estimator, engine, columns) = (self.estimator, self.engine.clone(), self.columns);
-        Ok(Training { estimator, engine, x, rows, columns, weight, target })
+        Ok(Training { estimator, engine, x: own.astype(DType::F64), own, rows, columns, weight, target })
     }
 
     /// The targets as one column, float64; (rows, 1).
@@ -326,6 +328,16 @@ pub(crate) enum Nan {
 /// number of features.
 #[track_caller]
 pub(crate) fn samples_for(model: &str, x: &Tensor, columns: usize) -> Result<Tensor> {
+    check_samples(model, x, columns)?;
+    Ok(x.astype(DType::F64))
+}
+
+/// Checks the samples for a model that was fitted on so many features.
+///
+/// # Errors
+/// As [`samples_for`].
+#[track_caller]
+pub(crate) fn check_samples(model: &str, x: &Tensor, columns: usize) -> Result<()> {
     check_matrix(x)?;
     let found = x.shape()?[1];
     if found != columns && found != tharsis_numeric::select::UNKNOWN {
@@ -333,7 +345,7 @@ pub(crate) fn samples_for(model: &str, x: &Tensor, columns: usize) -> Result<Ten
             "X has {found} features, but {model} is expecting {columns} features as input."
         )));
     }
-    Ok(x.astype(DType::F64))
+    Ok(())
 }
 
 /// The samples for a transformer that takes any number of features, in float64.

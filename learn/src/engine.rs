@@ -4,6 +4,7 @@ use crate::states::lost;
 use ndarray::ArrayD;
 use std::sync::Arc;
 use tharsis_graph::Executor;
+use tharsis_kernels::Element;
 use tharsis_numeric::errstate::{ErrState, Reaction, errstate};
 use tharsis_numeric::run::{settle, with_default};
 use tharsis_numeric::{DType, Result, Tensor, execute};
@@ -113,11 +114,11 @@ impl Engine {
     /// # Errors
     /// As [`execute`].
     #[track_caller]
-    pub(crate) fn elements(
+    pub(crate) fn elements<T: Element>(
         &self,
         expressions: &[&Tensor],
         most: u64,
-    ) -> Result<std::result::Result<Vec<Vec<f64>>, u64>> {
+    ) -> Result<std::result::Result<Vec<Vec<T>>, u64>> {
         let (made, _) = execute(expressions, &*self.executor)?;
         for made in &made {
             let count = made.size()?;
@@ -125,8 +126,7 @@ impl Engine {
                 return Ok(Err(count));
             }
         }
-        let fetched =
-            made.iter().map(|made| Ok(made.fetch_on::<f64>(&*self.executor)?.into_iter().collect()));
+        let fetched = made.iter().map(|made| Ok(made.fetch_on::<T>(&*self.executor)?.into_iter().collect()));
         Ok(Ok(fetched.collect::<Result<_>>()?))
     }
 

@@ -13,10 +13,26 @@ pub(crate) fn line<'a>(
     numbers: impl IntoIterator<Item = &'a f64>,
 ) -> fmt::Result {
     write!(f, "\n  {name}:")?;
+    self::numbers(f, numbers)
+}
+
+/// Numbers with six digits, of which many show the first.
+pub(crate) fn numbers<'a>(
+    f: &mut fmt::Formatter<'_>,
+    numbers: impl IntoIterator<Item = &'a f64>,
+) -> fmt::Result {
+    texts(f, numbers.into_iter().map(|number| rounded(*number)))
+}
+
+/// Texts, of which many show the first.
+pub(crate) fn texts(
+    f: &mut fmt::Formatter<'_>,
+    texts: impl IntoIterator<Item = impl fmt::Display>,
+) -> fmt::Result {
     let mut left = 0usize;
-    for (at, number) in numbers.into_iter().enumerate() {
+    for (at, text) in texts.into_iter().enumerate() {
         if at < SHOWN_MAX {
-            write!(f, " {}", rounded(*number))?;
+            write!(f, " {text}")?;
         } else {
             left += 1;
         }

@@ -1,13 +1,15 @@
-//! Categories of features: the distinct numbers of each, and those that are too rare to stand alone.
+//! Categories of features: those that samples have, and those that are too rare to stand alone.
 
+use super::category_values::{Categories, codes, finite};
 use crate::Setting;
 use crate::bounds::{check, check_count};
-use crate::checks::{Nan, Training, refused};
-use crate::dense::{positions, tensor};
+use crate::checks::{Nan, Training, check_samples, of_finite, refused};
+use crate::dense::positions;
 use crate::params::Parameter;
 use ndarray::Array1;
 use tharsis_graph::ops::Require;
-use tharsis_numeric::{DType, Result, Tensor, arange, where_};
+use tharsis_kernels::Element;
+use tharsis_numeric::{DType, Result, Tensor, arange};
 
 /// Most categories of a feature. They are kept in memory.
 const CATEGORIES_MAX: u64 = 1 << 20;
@@ -106,33 +108,61 @@ impl Frequent {
     }
 }
 
-/// The categories of each feature of these samples, the training data or a part of them, in ascending order,
-/// NaN last. One pass.
+/// The categories of each feature of these samples in their own dtype, the training data or a part of them.
+/// One pass.
 ///
 /// # Errors
 /// `ValueError` for infinity, and for too many categories; errors of the pass.
 #[track_caller]
-pub(super) fn found(training: &Training, x: &Tensor) -> Result<Vec<Array1<f64>>> {
-    let columns: Vec<Tensor> = (0..training.columns).map(|at| column(x, at).unique()).collect();
-    let values = match training.engine.elements(&columns.iter().collect::<Vec<_>>(), CATEGORIES_MAX)? {
-        Ok(values) => values,
-        Err(count) => {
-            return Err(refused(format!(
-                "a feature has {count} categories, {} takes at most {CATEGORIES_MAX}",
-                training.estimator
-            )));
-        }
-    };
+pub(super) fn found(training: &Training, own: &Tensor) -> Result<Vec<Categories>> {
+    let dtype = own.dtype()?;
+    if dtype == DType::U64 {
+        let values = distinct::<u64>(training, own, dtype)?;
+        return Ok(values.into_iter().map(|values| Categories::Unsigned(values.into())).collect());
+    }
+    if dtype.is_integer() {
+        let values = distinct::<i64>(training, own, DType::I64)?;
+        return Ok(values.into_iter().map(|values| Categories::Integers(values.into())).collect());
+    }
+    let values = distinct::<f64>(training, own, DType::F64)?;
     if values.iter().flatten().any(|value| value.is_infinite()) {
         return Err(training.not_finite(Nan::Missing));
     }
-    Ok(values
-        .into_iter()
-        .map(|values| {
-            let missing = values.iter().any(|value| value.is_nan()).then_some(f64::NAN);
-            values.into_iter().filter(|value| !value.is_nan()).chain(missing).collect()
-        })
-        .collect())
+    let sorted = |values: Vec<f64>| {
+        let missing = values.iter().any(|value| value.is_nan()).then_some(f64::NAN);
+        Categories::Reals(values.into_iter().filter(|value| !value.is_nan()).chain(missing).collect())
+    };
+    Ok(values.into_iter().map(sorted).collect())
+}
+
+/// The distinct numbers of each feature, in this dtype.
+#[track_caller]
+fn distinct<T: Element>(training: &Training, own: &Tensor, dtype: DType) -> Result<Vec<Vec<T>>> {
+    let columns: Vec<Tensor> =
+        (0..training.columns).map(|at| column(own, at).astype(dtype).unique()).collect();
+    let found = training.engine.elements::<T>(&columns.iter().collect::<Vec<_>>(), CATEGORIES_MAX)?;
+    found.map_err(|count| {
+        refused(format!(
+            "a feature has {count} categories, {} takes at most {CATEGORIES_MAX}",
+            training.estimator
+        ))
+    })
+}
+
+/// The categories that are given, for samples of this dtype.
+pub(super) fn given(categories: &[Array1<f64>], dtype: DType) -> Vec<Categories> {
+    categories.iter().map(|values| Categories::given(values, dtype)).collect()
+}
+
+/// Samples of a model with categories of so many features, in their own dtype. When run they carry a
+/// `ValueError` for infinity.
+///
+/// # Errors
+/// `ValueError` for other than two axes, complex numbers, or another number of features.
+#[track_caller]
+pub(super) fn samples(model: &str, x: &Tensor, columns: usize) -> Result<Tensor> {
+    check_samples(model, x, columns)?;
+    Ok(if x.dtype()?.is_float() { of_finite(x, &x.isinf().logical_not()) } else { x.clone() })
 }
 
 /// The numbers of samples of each category, for each feature. One pass.
@@ -140,11 +170,11 @@ pub(super) fn found(training: &Training, x: &Tensor) -> Result<Vec<Array1<f64>>>
 /// # Errors
 /// Errors of the pass.
 #[track_caller]
-pub(super) fn counts(training: &Training, categories: &[Array1<f64>]) -> Result<Vec<Vec<f64>>> {
+pub(super) fn counts(training: &Training, categories: &[Categories]) -> Result<Vec<Vec<f64>>> {
     let counts = categories
         .iter()
         .enumerate()
-        .map(|(at, values)| codes(&column(&training.x, at), values).bincount(None, values.len()));
+        .map(|(at, values)| codes(&column(&training.own, at), values).bincount(None, values.len()));
     let counts: Vec<Tensor> = counts.collect();
     let states = training.engine.run(&counts.iter().collect::<Vec<_>>())?;
     Ok(states.into_iter().map(|state| state.into_iter().collect()).collect())
@@ -157,7 +187,7 @@ pub(super) fn counts(training: &Training, categories: &[Array1<f64>]) -> Result<
 #[track_caller]
 pub(super) fn rare(
     training: &Training,
-    categories: &[Array1<f64>],
+    categories: &[Categories],
     frequent: Frequent,
     nan: Nan,
 ) -> Result<Vec<Vec<bool>>> {
@@ -165,8 +195,8 @@ pub(super) fn rare(
         return Ok(categories.iter().map(|values| vec![false; values.len()]).collect());
     }
     let counts = counts(training, categories)?;
-    let of_feature = |(values, counts): (&Array1<f64>, &Vec<f64>)| {
-        let counted = if nan == Nan::Missing { finite(values).len() } else { values.len() };
+    let of_feature = |(values, counts): (&Categories, &Vec<f64>)| {
+        let counted = if nan == Nan::Missing { values.known() } else { values.len() };
         let mut rare = frequent.rare(&counts[..counted], training.rows);
         rare.resize(values.len(), false);
         rare
@@ -180,35 +210,9 @@ pub(super) fn column(x: &Tensor, at: usize) -> Tensor {
     x.get(&[(..).into(), (at as i64).into()])
 }
 
-/// The categories but NaN.
-pub(super) fn finite(categories: &Array1<f64>) -> &[f64] {
-    let values = categories.as_slice().unwrap_or(&[]);
-    match values.split_last() {
-        Some((last, rest)) if last.is_nan() => rest,
-        _ => values,
-    }
-}
-
-/// The position of the category of each number, and the number of categories where it is none; (n,), int64.
-#[track_caller]
-pub(super) fn codes(numbers: &Tensor, categories: &Array1<f64>) -> Tensor {
-    let (values, unknown) = (finite(categories), categories.len() as i64);
-    let codes = if values.is_empty() {
-        numbers.isnan().logical_and(false).astype(DType::I64) + unknown
-    } else {
-        let known = Tensor::from_elements(&[values.len()], values);
-        let place = known.searchsorted(numbers).minimum(values.len() as i64 - 1);
-        where_(&known.take_at(&place, 0).equal(numbers), &place, unknown)
-    };
-    if values.len() == categories.len() {
-        return codes;
-    }
-    where_(&numbers.isnan(), unknown - 1, codes)
-}
-
 /// Codes of a column, all of which are categories. Carries a `ValueError` when run otherwise.
 #[track_caller]
-pub(super) fn known(codes: &Tensor, categories: &Array1<f64>, at: usize) -> Tensor {
+pub(super) fn known(codes: &Tensor, categories: &Categories, at: usize) -> Tensor {
     let message = format!("Found unknown categories in column {at} during transform");
     Tensor::apply(Require { message }, &[codes, &codes.less(categories.len() as i64)])
 }
@@ -219,10 +223,10 @@ pub(super) fn looked_up(table: &[usize], codes: &Tensor) -> Tensor {
     positions(table).take_at(codes, 0)
 }
 
-/// The categories at these positions; (n,), float64.
+/// The categories at these positions; (n,).
 #[track_caller]
-pub(super) fn category_at(categories: &Array1<f64>, codes: &Tensor) -> Tensor {
-    tensor(categories).take_at(codes, 0)
+pub(super) fn category_at(categories: &Categories, codes: &Tensor) -> Tensor {
+    categories.to_tensor().take_at(codes, 0)
 }
 
 /// Whether each sample is told at each of so many places; (n,) to (n, width), float64 zeros and ones.
@@ -260,11 +264,11 @@ pub(super) fn check_given(categories: &[Array1<f64>], columns: usize) -> Result<
 /// # Errors
 /// `ValueError` that names the first column with others; errors of the pass.
 #[track_caller]
-pub(super) fn check_seen(training: &Training, categories: &[Array1<f64>]) -> Result<()> {
+pub(super) fn check_seen(training: &Training, categories: &[Categories]) -> Result<()> {
     let unknown = categories
         .iter()
         .enumerate()
-        .map(|(at, values)| codes(&column(&training.x, at), values).equal(values.len() as i64).any(..));
+        .map(|(at, values)| codes(&column(&training.own, at), values).equal(values.len() as i64).any(..));
     let unknown: Vec<Tensor> = unknown.collect();
     let states = training.engine.run(&unknown.iter().collect::<Vec<_>>())?;
     match states.iter().position(|state| state.sum() != 0.0) {

@@ -3,6 +3,7 @@
 mod affine;
 mod binarizer;
 mod categories;
+mod category_values;
 mod k_bins_discretizer;
 mod kernel_centerer;
 mod label_encoders;
@@ -21,6 +22,7 @@ mod target_encoder;
 
 pub use binarizer::Binarizer;
 pub use categories::MinFrequency;
+pub use category_values::Categories;
 pub use k_bins_discretizer::{BinCounts, BinEncoding, BinStrategy, FittedKBinsDiscretizer, KBinsDiscretizer};
 pub use kernel_centerer::{FittedKernelCenterer, KernelCenterer};
 pub use label_encoders::{FittedLabelBinarizer, FittedLabelEncoder, LabelBinarizer, LabelEncoder};

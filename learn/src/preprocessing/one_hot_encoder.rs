@@ -1,11 +1,12 @@
 //! A column for each category.
 
 use super::categories::{
-    Frequent, Groups, MinFrequency, category_at, check_given, check_seen, codes, column, found, indicators,
-    known, looked_up, rare,
+    Frequent, Groups, MinFrequency, category_at, check_given, check_seen, column, found, given, indicators,
+    known, looked_up, rare, samples,
 };
+use super::category_values::{Categories, codes};
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Nan, Training, of_finite, refused, samples_for};
+use crate::checks::{Nan, Training, refused};
 use crate::params::{parameters, words};
 use crate::passes::in_fixed_chunks;
 use crate::saved::{Save, saved};
@@ -74,14 +75,14 @@ words!(
 
 /// scikit-learn's `OneHotEncoder`: a column for each category of each feature, 1 where a sample has it.
 ///
-/// Categories are numbers, compared as float64; NaN is one of them. The result is dense.
+/// Categories are numbers in the type of the samples; NaN is one of them. The result is dense.
 ///
 /// ```
 /// use tharsis_learn::preprocessing::OneHotEncoder;
 /// use tharsis_numeric::array;
 /// let x = array([3i64, 7, 3]).reshape(&[3, 1]);
 /// let model = OneHotEncoder::new().fit(&x, ..)?;
-/// assert_eq!(model.categories[0].to_vec(), [3.0, 7.0]);
+/// assert_eq!(model.categories[0].to_reals().to_vec(), [3.0, 7.0]);
 /// assert_eq!(model.transform(&x).to_vec::<f64>()?, [1.0, 0.0, 0.0, 1.0, 1.0, 0.0]);
 /// # Ok::<(), tharsis_learn::Error>(())
 /// ```
@@ -99,7 +100,7 @@ pub struct OneHotEncoder {
 #[non_exhaustive]
 pub struct FittedOneHotEncoder {
     /// scikit-learn's `categories_`: those of each feature, ascending, NaN last.
-    pub categories: Vec<Array1<f64>>,
+    pub categories: Vec<Categories>,
     /// Whether each category of each feature is too rare to have a column of its own.
     rare: Vec<Vec<bool>>,
     /// The place among the columns of each feature that is left out.
@@ -181,15 +182,16 @@ impl Estimator for OneHotEncoder {
         self.frequent.check("OneHotEncoder")?;
         let training = Training::unsupervised("OneHotEncoder", x, options)?.without_weights()?;
         let categories = match &self.categories {
-            None => found(&training, &training.x)?,
-            Some(given) => {
-                check_given(given, training.columns)?;
+            None => found(&training, &training.own)?,
+            Some(values) => {
+                check_given(values, training.columns)?;
+                let categories = given(values, training.own.dtype()?);
                 if self.handle_unknown == HandleUnknown::Error {
-                    check_seen(&training, given)?;
+                    check_seen(&training, &categories)?;
                 } else {
                     training.check_finite(Nan::Missing)?;
                 }
-                given.clone()
+                categories
             }
         };
         let rare = rare(&training, &categories, self.frequent, Nan::Refused)?;
@@ -201,11 +203,8 @@ impl Estimator for OneHotEncoder {
 impl FittedOneHotEncoder {
     /// scikit-learn's `infrequent_categories_`: the rare categories of each feature.
     #[must_use]
-    pub fn infrequent_categories(&self) -> Vec<Vec<f64>> {
-        let rare = |(values, rare): (&Array1<f64>, &Vec<bool>)| {
-            values.iter().zip(rare).filter(|(_, rare)| **rare).map(|(value, _)| *value).collect()
-        };
-        self.categories.iter().zip(&self.rare).map(rare).collect()
+    pub fn infrequent_categories(&self) -> Vec<Categories> {
+        self.categories.iter().zip(&self.rare).map(|(values, rare)| values.chosen(|at| rare[at])).collect()
     }
 
     /// scikit-learn's `drop_idx_`: for each feature the position of the category whose column is left out.
@@ -242,8 +241,8 @@ impl FittedOneHotEncoder {
     /// another number of features; when run for infinity, and for categories that are not known.
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
-        let samples = match samples_for("OneHotEncoder", x, self.categories.len()) {
-            Ok(samples) => of_finite(&samples, &samples.isinf().logical_not()),
+        let samples = match samples("OneHotEncoder", x, self.categories.len()) {
+            Ok(samples) => samples,
             Err(error) => return Tensor::from(error),
         };
         let tables = self.tables();
@@ -259,11 +258,11 @@ impl FittedOneHotEncoder {
         in_fixed_chunks(&made, tables.iter().map(|(_, width)| width).sum())
     }
 
-    /// The samples that [`transform`](FittedOneHotEncoder::transform) maps to these, as an expression;
-    /// (n, columns) to (n, d). A sample without any category of a feature is of the one whose column was left
-    /// out, or NaN where unknown categories are taken. Carries a `ValueError` for another number of columns;
-    /// when run for a sample without a category, where none can be; `NotImplemented` with rare categories,
-    /// which have no number.
+    /// The samples that [`transform`](FittedOneHotEncoder::transform) maps to these, as an expression; (n,
+    /// columns) to (n, d), in the type of the categories or, where NaN may be among them, in float64. A
+    /// sample without any category of a feature is of the one whose column was left out, or NaN where unknown
+    /// categories are taken. Carries a `ValueError` for another number of columns; when run for a sample
+    /// without a category, where none can be; `NotImplemented` with rare categories, which have no number.
     #[track_caller]
     pub fn inverse_transform(&self, made: &Tensor) -> Tensor {
         let parts = self.back(made);
@@ -293,30 +292,28 @@ impl FittedOneHotEncoder {
             let block = made.get(&[(..).into(), (first..first + *width as i64).into()]).astype(DType::F64);
             first += *width as i64;
             let is_none = block.equal(0.0).all(1);
-            let kept: Array1<f64> = values
-                .iter()
-                .enumerate()
-                .filter(|(at, _)| Some(*at) != *dropped)
-                .map(|(_, value)| *value)
-                .collect();
-            let of_none = match dropped {
-                Some(dropped) => values[*dropped],
-                None => f64::NAN,
-            };
+            let kept = values.chosen(|at| Some(at) != *dropped);
+            let of_none = dropped.map(|dropped| values.chosen(|at| at == dropped).to_tensor());
             if kept.is_empty() {
+                // Without a column samples have the one category.
+                let of_none = of_none.unwrap_or_else(|| Tensor::number(f64::NAN));
                 parts.push(where_(&is_none, of_none, f64::NAN));
                 continue;
             }
-            let part = where_(&is_none, of_none, category_at(&kept, &block.argmax(1)));
-            if dropped.is_some() || self.handle_unknown != HandleUnknown::Error {
-                parts.push(part);
+            let category = category_at(&kept, &block.argmax(1));
+            if let Some(of_none) = of_none {
+                parts.push(where_(&is_none, of_none, category));
+                continue;
+            }
+            if self.handle_unknown != HandleUnknown::Error {
+                parts.push(where_(&is_none, f64::NAN, category));
                 continue;
             }
             let message =
                 "Samples can not be inverted when drop=None and handle_unknown='error' because they \
                            contain all zeros"
                     .to_owned();
-            parts.push(Tensor::apply(Require { message }, &[&part, &is_none.logical_not()]));
+            parts.push(Tensor::apply(Require { message }, &[&category, &is_none.logical_not()]));
         }
         Ok(parts)
     }
@@ -347,7 +344,7 @@ impl fmt::Display for FittedOneHotEncoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "OneHotEncoder of {} features", self.categories.len())?;
         for (at, values) in self.categories.iter().enumerate() {
-            crate::show::line(f, &format!("categories[{at}]"), values)?;
+            write!(f, "\n  categories[{at}]:{values}")?;
         }
         Ok(())
     }

@@ -1,10 +1,12 @@
 //! Categories as whole numbers.
 
 use super::categories::{
-    Frequent, Groups, MinFrequency, check_given, check_seen, codes, column, finite, found, known, rare,
+    Frequent, Groups, MinFrequency, category_at, check_given, check_seen, column, found, given, known, rare,
+    samples,
 };
+use super::category_values::{Categories, codes};
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Nan, Training, of_finite, refused, samples_for};
+use crate::checks::{Nan, Training, refused, samples_for};
 use crate::dense::tensor;
 use crate::params::{parameters, words};
 use crate::saved::{Save, saved};
@@ -31,7 +33,7 @@ words!(
 
 /// scikit-learn's `OrdinalEncoder`: the position of each number among the categories of its feature.
 ///
-/// Categories are numbers, compared as float64; NaN is the last of them.
+/// Categories are numbers in the type of the samples; NaN is the last of them.
 ///
 /// ```
 /// use tharsis_learn::preprocessing::OrdinalEncoder;
@@ -56,7 +58,7 @@ pub struct OrdinalEncoder {
 #[non_exhaustive]
 pub struct FittedOrdinalEncoder {
     /// scikit-learn's `categories_`: those of each feature, ascending, NaN last.
-    pub categories: Vec<Array1<f64>>,
+    pub categories: Vec<Categories>,
     /// Whether each category of each feature is too rare to have a number of its own.
     rare: Vec<Vec<bool>>,
     unknown_value: Option<f64>,
@@ -161,8 +163,8 @@ impl OrdinalEncoder {
 
 /// The categories of a feature that have a number of their own; as in scikit-learn that of rare ones is free
 /// for unknown and missing ones.
-fn numbered(categories: &Array1<f64>, rare: &[bool]) -> usize {
-    finite(categories).len() - rare.iter().filter(|rare| **rare).count()
+fn numbered(categories: &Categories, rare: &[bool]) -> usize {
+    categories.known() - rare.iter().filter(|rare| **rare).count()
 }
 
 impl Estimator for OrdinalEncoder {
@@ -173,15 +175,16 @@ impl Estimator for OrdinalEncoder {
         self.check()?;
         let training = Training::unsupervised("OrdinalEncoder", x, options)?.without_weights()?;
         let categories = match &self.categories {
-            None => found(&training, &training.x)?,
-            Some(given) => {
-                check_given(given, training.columns)?;
+            None => found(&training, &training.own)?,
+            Some(values) => {
+                check_given(values, training.columns)?;
+                let categories = given(values, training.own.dtype()?);
                 if self.handle_unknown == HandleUnknownCode::Error {
-                    check_seen(&training, given)?;
+                    check_seen(&training, &categories)?;
                 } else {
                     training.check_finite(Nan::Missing)?;
                 }
-                given.clone()
+                categories
             }
         };
         let rare = rare(&training, &categories, self.frequent, Nan::Missing)?;
@@ -197,7 +200,7 @@ impl Estimator for OrdinalEncoder {
             )));
         }
         let missing = self.encoded_missing_value;
-        let has_nan = |at: &usize| finite(&categories[*at]).len() < categories[*at].len();
+        let has_nan = |at: &usize| categories[*at].known() < categories[*at].len();
         let wrong: Vec<usize> =
             (0..categories.len()).filter(|at| has_nan(at) && taken(missing, numbers[*at])).collect();
         if !wrong.is_empty() {
@@ -218,11 +221,8 @@ impl Estimator for OrdinalEncoder {
 impl FittedOrdinalEncoder {
     /// scikit-learn's `infrequent_categories_`: the rare categories of each feature.
     #[must_use]
-    pub fn infrequent_categories(&self) -> Vec<Vec<f64>> {
-        let rare = |(values, rare): (&Array1<f64>, &Vec<bool>)| {
-            values.iter().zip(rare).filter(|(_, rare)| **rare).map(|(value, _)| *value).collect()
-        };
-        self.categories.iter().zip(&self.rare).map(rare).collect()
+    pub fn infrequent_categories(&self) -> Vec<Categories> {
+        self.categories.iter().zip(&self.rare).map(|(values, rare)| values.chosen(|at| rare[at])).collect()
     }
 
     /// The numbers of the categories of samples (n, d), as an expression; (n, d), float64. Carries a
@@ -230,8 +230,8 @@ impl FittedOrdinalEncoder {
     /// known.
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
-        let samples = match samples_for("OrdinalEncoder", x, self.categories.len()) {
-            Ok(samples) => of_finite(&samples, &samples.isinf().logical_not()),
+        let samples = match samples("OrdinalEncoder", x, self.categories.len()) {
+            Ok(samples) => samples,
             Err(error) => return Tensor::from(error),
         };
         let parts = self.categories.iter().zip(&self.rare).enumerate().map(|(at, (values, rare))| {
@@ -239,7 +239,7 @@ impl FittedOrdinalEncoder {
             if self.unknown_value.is_none() {
                 codes = known(&codes, values, at);
             }
-            let counted = finite(values).len();
+            let counted = values.known();
             let places = Groups::of(&rare[..counted]).places;
             let missing = (counted < values.len()).then_some(self.encoded_missing_value);
             let unknown = self.unknown_value.unwrap_or(f64::NAN);
@@ -250,9 +250,9 @@ impl FittedOrdinalEncoder {
     }
 
     /// The samples that [`transform`](FittedOrdinalEncoder::transform) maps to these numbers (n, d), as an
-    /// expression; unknown ones are NaN. Carries a `ValueError` for another number of features; an
-    /// `IndexError` when run for a number of no category; `NotImplemented` with rare categories, which have
-    /// no number.
+    /// expression, in the type of the categories or, where NaN may be among them, in float64: unknown ones
+    /// are NaN. Carries a `ValueError` for another number of features; an `IndexError` when run for a number
+    /// of no category; `NotImplemented` with rare categories, which have no number.
     #[track_caller]
     pub fn inverse_transform(&self, made: &Tensor) -> Tensor {
         let made = match samples_for("OrdinalEncoder", made, self.categories.len()) {
@@ -268,18 +268,21 @@ impl FittedOrdinalEncoder {
         };
         let parts = self.categories.iter().enumerate().map(|(at, values)| {
             let numbers = column(&made, at);
+            if self.unknown_value.is_none() && values.known() == values.len() {
+                return category_at(values, &numbers.trunc().astype(DType::I64));
+            }
             let mut is_nan = numbers.isnan().logical_and(false);
-            if finite(values).len() < values.len() {
+            if values.known() < values.len() {
                 is_nan = is_nan.logical_or(is(&numbers, self.encoded_missing_value));
             }
             if let Some(unknown) = self.unknown_value {
                 is_nan = is_nan.logical_or(is(&numbers, unknown));
             }
-            if finite(values).is_empty() {
+            if values.known() == 0 {
                 return where_(&is_nan, f64::NAN, f64::NAN);
             }
             let code = where_(&is_nan, 0.0, &numbers).trunc().astype(DType::I64);
-            where_(&is_nan, f64::NAN, tensor(values).take_at(&code, 0))
+            where_(&is_nan, f64::NAN, category_at(values, &code))
         });
         stack(&parts.collect::<Vec<_>>().iter().collect::<Vec<_>>(), 1)
     }
@@ -310,7 +313,7 @@ impl fmt::Display for FittedOrdinalEncoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "OrdinalEncoder of {} features", self.categories.len())?;
         for (at, values) in self.categories.iter().enumerate() {
-            crate::show::line(f, &format!("categories[{at}]"), values)?;
+            write!(f, "\n  categories[{at}]:{values}")?;
         }
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! Categories by the targets of their samples.
 
-use super::categories::{codes, column, found};
+use super::categories::{column, found, samples};
+use super::category_values::{Categories, codes};
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::{check, check_count, check_not_negative};
-use crate::checks::{Nan, Training, of_finite, refused, samples_for};
+use crate::checks::{Nan, Training, refused};
 use crate::dense::tensor;
 use crate::labels::{Classes, is_not_whole};
 use crate::model_selection::{KFold, Split, StratifiedKFold};
@@ -67,7 +68,7 @@ pub struct TargetEncoder {
 #[non_exhaustive]
 pub struct FittedTargetEncoder {
     /// scikit-learn's `categories_`: those of each feature, ascending, NaN last.
-    pub categories: Vec<Array1<f64>>,
+    pub categories: Vec<Categories>,
     /// scikit-learn's `encodings_`: for each feature the number of each category, for each class of several;
     /// (categories, columns) each.
     pub encodings: Vec<Array2<f64>>,
@@ -162,12 +163,12 @@ impl TargetEncoder {
         self.check()?;
         let training = Training::supervised("TargetEncoder", x, y, options)?.without_weights()?;
         let target = self.target(&training)?;
-        let model = self.encoded(&training, &training.x, &target.columns, &target)?;
+        let model = self.encoded(&training, &training.own, &target.columns, &target)?;
         let (mut parts, mut rows) = (Vec::new(), Vec::new());
         for split in self.splits(&training, &target)? {
-            let (x, columns) = (split.train.of(&training.x), split.train.of(&target.columns));
+            let (x, columns) = (split.train.of(&training.own), split.train.of(&target.columns));
             let fold = self.encoded(&training, &x, &columns, &target)?;
-            parts.push(fold.transform(&split.test.of(&training.x)));
+            parts.push(fold.transform(&split.test.of(&training.own)));
             rows.push(split.test.indices());
         }
         // The rows of the folds, one behind the other, in the order of the samples.
@@ -302,7 +303,7 @@ struct Target {
 #[track_caller]
 fn tables(
     next: &mut impl FnMut() -> Result<ArrayD<f64>>,
-    categories: &[Array1<f64>],
+    categories: &[Categories],
     width: usize,
 ) -> Result<Vec<Array2<f64>>> {
     let mut made = Vec::with_capacity(categories.len());
@@ -348,7 +349,7 @@ impl Estimator for TargetEncoder {
         self.check()?;
         let training = Training::supervised("TargetEncoder", x, y, options)?.without_weights()?;
         let target = self.target(&training)?;
-        self.encoded(&training, &training.x, &target.columns, &target)
+        self.encoded(&training, &training.own, &target.columns, &target)
     }
 
     #[track_caller]
@@ -367,8 +368,8 @@ impl FittedTargetEncoder {
     /// float64. Carries a `ValueError` for another number of features; when run for infinity.
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
-        let samples = match samples_for("TargetEncoder", x, self.categories.len()) {
-            Ok(samples) => of_finite(&samples, &samples.isinf().logical_not()),
+        let samples = match samples("TargetEncoder", x, self.categories.len()) {
+            Ok(samples) => samples,
             Err(error) => return Tensor::from(error),
         };
         let mean = tensor(&self.target_mean).expand_dims(0);

@@ -1,10 +1,10 @@
 //! Categories, bins and splines of features, labels, and kernels around their means.
 
 use super::args::{INTEGER_OR_NONE, RANDOM_STATE, class};
-use super::model::{array, classes, model, numbers, real, whole, wholes};
+use super::model::{array, classes, model, real, whole, wholes};
 use super::object::{Class, Instance};
 use crate::preprocessing::{
-    FittedKBinsDiscretizer, FittedKernelCenterer, FittedLabelBinarizer, FittedLabelEncoder,
+    Categories, FittedKBinsDiscretizer, FittedKernelCenterer, FittedLabelBinarizer, FittedLabelEncoder,
     FittedOneHotEncoder, FittedOrdinalEncoder, FittedSplineTransformer, FittedTargetEncoder,
     KBinsDiscretizer, KernelCenterer, LabelBinarizer, LabelEncoder, OneHotEncoder, OrdinalEncoder,
     SplineTransformer, TargetEncoder, TargetType,
@@ -12,7 +12,7 @@ use crate::preprocessing::{
 use tharsis_numeric::protocol::{Scope, Value};
 use tharsis_programs::{Kind, Param, Preset, Row};
 
-static ONE_HOT: Class = Class::unsupervised("OneHotEncoder");
+static ONE_HOT: Class = Class { hidden: &[("drop_idx_", &["drop"])], ..Class::unsupervised("OneHotEncoder") };
 static ORDINAL: Class = Class::unsupervised("OrdinalEncoder");
 static BINS: Class = Class::unsupervised("KBinsDiscretizer");
 static LABELS: Class = Class::unsupervised("LabelEncoder");
@@ -176,9 +176,14 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
     }),
 ];
 
+/// Categories as a value; (k,), in their own type.
+fn values(categories: &Categories) -> Value {
+    Value::Tensor(categories.to_tensor())
+}
+
 /// The categories that are rare, for each feature; none where there are none.
-fn rare(categories: &[Vec<f64>]) -> Value {
-    let of_feature = |rare: &Vec<f64>| if rare.is_empty() { Value::None } else { numbers(rare) };
+fn rare(categories: &[Categories]) -> Value {
+    let of_feature = |rare: &Categories| if rare.is_empty() { Value::None } else { values(rare) };
     Value::List(categories.iter().map(of_feature).collect())
 }
 
@@ -186,17 +191,14 @@ model!(
     FittedOneHotEncoder,
     maps: [inverse_transform, transform],
     attributes: |m| {
-        "categories_" => Value::List(m.categories.iter().map(array).collect()),
+        "categories_" => Value::List(m.categories.iter().map(values).collect()),
         "drop_idx_" => dropped(&m.drop_idx()),
         "infrequent_categories_" => rare(&m.infrequent_categories()),
     },
 );
 
-/// The positions of the categories that are left out; none if no feature has one.
+/// The position of the category of each feature that is left out.
 fn dropped(positions: &[Option<usize>]) -> Value {
-    if positions.iter().all(Option::is_none) {
-        return Value::None;
-    }
     Value::List(positions.iter().map(|position| position.map_or(Value::None, whole)).collect())
 }
 
@@ -204,7 +206,7 @@ model!(
     FittedOrdinalEncoder,
     maps: [inverse_transform, transform],
     attributes: |m| {
-        "categories_" => Value::List(m.categories.iter().map(array).collect()),
+        "categories_" => Value::List(m.categories.iter().map(values).collect()),
         "infrequent_categories_" => rare(&m.infrequent_categories()),
     },
 );
@@ -255,7 +257,7 @@ model!(
     FittedTargetEncoder,
     maps: [transform],
     attributes: |m| {
-        "categories_" => Value::List(m.categories.iter().map(array).collect()),
+        "categories_" => Value::List(m.categories.iter().map(values).collect()),
         "classes_" => m.classes.as_deref().map_or(Value::None, classes),
         "encodings_" => encodings(m),
         "target_mean_" => match m.target_type {

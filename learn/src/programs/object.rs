@@ -22,7 +22,7 @@ pub(super) struct Class {
     pub(super) fit_predict: Option<Labels>,
     /// The attribute that is the number of samples of the fit.
     pub(super) samples: Option<&'static str>,
-    /// Attributes that are `None` if all of these parameters are false.
+    /// Attributes that are `None` if all of these parameters are false or `None`.
     pub(super) hidden: &'static [(&'static str, &'static [&'static str])],
     /// Attributes of scikit-learn that are not implemented.
     pub(super) absent: &'static [&'static str],
@@ -245,7 +245,7 @@ impl Instance {
             return Ok(super::model::whole(fitted.rows));
         }
         let hidden = self.class.hidden.iter().find(|(attribute, _)| *attribute == name);
-        if hidden.is_some_and(|(_, params)| params.iter().all(|param| self.is_false(param))) {
+        if hidden.is_some_and(|(_, params)| params.iter().all(|param| self.is_off(param))) {
             return Ok(Value::None);
         }
         if self.class.absent.contains(&name) {
@@ -271,8 +271,9 @@ impl Instance {
         Failure { class: "AttributeError".to_owned(), message }
     }
 
-    fn is_false(&self, param: &str) -> bool {
-        self.params.iter().any(|(name, value)| *name == param && value.look() == Look::Boolean(false))
+    fn is_off(&self, param: &str) -> bool {
+        let is_off = |value: &Value| matches!(value.look(), Look::Boolean(false) | Look::None);
+        self.params.iter().any(|(name, value)| *name == param && is_off(value))
     }
 
     fn fitted(&self) -> Option<Arc<Fitted>> {

@@ -1,16 +1,17 @@
 //! Categories, bins and kernels against recorded answers of scikit-learn, each for several ways to cut the
 //! samples.
 
-use crate::oracle::{Case, each};
+use crate::oracle::{Case, assert_refused, each};
 use ndarray::{Array1, ArrayD};
+use tharsis_learn::base::Transform;
 use tharsis_learn::kernel_approximation::{AdditiveChi2Sampler, Kernel, Nystroem};
 use tharsis_learn::preprocessing::{
-    BinEncoding, BinStrategy, DropCategories, HandleUnknown, HandleUnknownCode, KBinsDiscretizer,
-    KernelCenterer, OneHotEncoder, OrdinalEncoder,
+    BinEncoding, BinStrategy, Categories, DropCategories, FittedOrdinalEncoder, HandleUnknown,
+    HandleUnknownCode, KBinsDiscretizer, KernelCenterer, OneHotEncoder, OrdinalEncoder, TargetEncoder,
 };
-use tharsis_learn::{FitOptions, Result};
+use tharsis_learn::{FitOptions, Result, Save};
 use tharsis_numeric::quantile::Method;
-use tharsis_numeric::{Tensor, arange, array, ones, zeros};
+use tharsis_numeric::{DType, Tensor, arange, array, ones, zeros};
 
 /// Tolerance where an answer is a formula of sums.
 const EXACT: f64 = 1e-10;
@@ -29,50 +30,82 @@ fn assert_same(found: &Tensor, expected: &ArrayD<f64>) {
     }
 }
 
-fn one_hot(case: &Case<'_>) -> OneHotEncoder {
-    let mut estimator = OneHotEncoder::new();
-    match case.text("drop") {
-        Some("first") => estimator = estimator.drop(DropCategories::First),
-        Some(_) => estimator = estimator.drop(DropCategories::IfBinary),
-        None => {}
+/// The categories of a model, those that are rare, and what it maps samples to and back.
+fn same_categories(
+    case: &Case<'_>,
+    x: &Tensor,
+    (categories, rare): (&[Categories], Vec<Categories>),
+    model: &(impl Transform + ?Sized),
+    back: impl Fn(&Tensor) -> Tensor,
+) {
+    let reals = |parts: &[Categories]| joined(&parts.iter().map(Categories::to_reals).collect::<Vec<_>>());
+    case.attribute("categories", reals(categories), 0.0);
+    let made = model.transform(x);
+    case.method("transform", &made, 0.0);
+    if case.number("min_frequency").is_some() || case.number("max_categories").is_some() {
+        case.attribute("infrequent_categories", reals(&rare), 0.0);
     }
-    match case.text("handle_unknown") {
-        Some("ignore") => estimator = estimator.handle_unknown(HandleUnknown::Ignore),
-        Some(_) => estimator = estimator.handle_unknown(HandleUnknown::InfrequentIfExist),
-        None => {}
-    }
-    match case.number("min_frequency") {
-        Some(share) if share < 1.0 => estimator = estimator.min_frequency(share),
-        Some(count) => estimator = estimator.min_frequency(count as usize),
-        None => {}
-    }
-    match case.number("max_categories") {
-        Some(most) => estimator.max_categories(most as usize),
-        None => estimator,
+    if rare.iter().all(Categories::is_empty) {
+        assert_same(&back(&made), &case.x());
+    } else {
+        assert_eq!(back(&made).check().unwrap_err().class(), "NotImplemented");
     }
 }
 
 #[test]
-fn one_hot_encoder() {
+fn encoders_of_categories() {
     each("OneHotEncoder", |case, x| {
-        let model = one_hot(case).fit(x, ..).unwrap();
-        case.attribute("categories", joined(&model.categories), 0.0);
-        let made = model.transform(x);
-        case.method("transform", &made, 0.0);
-        let rare = model.infrequent_categories();
-        if case.number("min_frequency").is_some() || case.number("max_categories").is_some() {
-            case.attribute(
-                "infrequent_categories",
-                rare.concat().into_iter().collect::<Array1<f64>>().into_dyn(),
-                0.0,
-            );
-        }
-        if rare.iter().all(Vec::is_empty) {
-            assert_same(&model.inverse_transform(&made), &case.x());
-        } else {
-            assert_eq!(model.inverse_transform(&made).check().unwrap_err().class(), "NotImplemented");
-        }
+        let model = case.configured(OneHotEncoder::new()).fit(x, ..).unwrap();
+        let found = (&model.categories[..], model.infrequent_categories());
+        same_categories(case, x, found, &model, |made| model.inverse_transform(made));
     });
+    each("OrdinalEncoder", |case, x| {
+        let model = case.configured(OrdinalEncoder::new()).fit(x, ..).unwrap();
+        let found = (&model.categories[..], model.infrequent_categories());
+        same_categories(case, x, found, &model, |made| model.inverse_transform(made));
+    });
+}
+
+/// Integers that are one number in float64.
+#[test]
+fn integers_keep_all_digits() {
+    let large = 1i64 << 53;
+    let signed = array([large + 1, large, large + 1, -large - 1]).reshape(&[4, 1]);
+    let unsigned = array([u64::MAX, u64::MAX - 1, u64::MAX, 3]).reshape(&[4, 1]);
+    for (x, categories) in [
+        (&signed, Categories::Integers(ndarray::arr1(&[-large - 1, large, large + 1]))),
+        (&unsigned, Categories::Unsigned(ndarray::arr1(&[3, u64::MAX - 1, u64::MAX]))),
+    ] {
+        let model = OrdinalEncoder::new().fit(x, ..).unwrap();
+        assert_eq!(model.categories[0], categories);
+        let model = FittedOrdinalEncoder::from_bytes(&model.to_bytes().unwrap()).unwrap();
+        let codes = model.transform(x);
+        assert_eq!(codes.to_vec::<f64>().unwrap(), [2.0, 1.0, 2.0, 0.0]);
+        let is_back = |back: Tensor| {
+            assert_eq!(back.dtype().unwrap(), x.dtype().unwrap());
+            assert!(back.equal(x).all(..).item().unwrap().is_true());
+        };
+        is_back(model.inverse_transform(&codes));
+        for drop in [DropCategories::None, DropCategories::First] {
+            let model = OneHotEncoder::new().drop(drop).fit(x, ..).unwrap();
+            assert_eq!(model.categories[0], categories);
+            is_back(model.inverse_transform(&model.transform(x)));
+        }
+        let y = array([1.0, 2.0, 3.0, 5.5]);
+        let (model, crossed) = TargetEncoder::new().smooth(0.0).cv(2).fit_transform(x, &y, ..).unwrap();
+        assert_eq!(model.transform(x).to_vec::<f64>().unwrap(), [2.0, 2.0, 2.0, 5.5]);
+        // The means of the other fold, and of all its targets where it has no such category.
+        assert_eq!(crossed.to_vec::<f64>().unwrap(), [3.0, 4.25, 1.0, 1.5]);
+        let error = model.transform(&(x.astype(DType::F64) + f64::INFINITY)).execute().map(drop).unwrap_err();
+        assert!(error.to_string().starts_with("Input X contains"), "{error}");
+    }
+    // Rare ones are told in their own type, and new ones are unknown.
+    let model = OneHotEncoder::new().min_frequency(2usize).fit(&signed, ..).unwrap();
+    assert_eq!(model.infrequent_categories(), [Categories::Integers(ndarray::arr1(&[-large - 1, large]))]);
+    let coded = OrdinalEncoder::new().handle_unknown(HandleUnknownCode::UseEncodedValue).unknown_value(-1.0);
+    let model = coded.fit(&signed, ..).unwrap();
+    let new = array([large + 2, large + 1]).reshape(&[2, 1]);
+    assert_eq!(model.transform(&new).to_vec::<f64>().unwrap(), [-1.0, 2.0]);
 }
 
 #[test]
@@ -126,50 +159,9 @@ fn given_categories_are_taken() {
             OneHotEncoder::new().categories(categories).fit(&x, ..).map(drop),
             OrdinalEncoder::new().categories(categories).fit(&x, ..).map(drop),
         ] {
-            let error = made.unwrap_err();
-            assert_eq!(error.class(), "ValueError");
-            assert!(error.to_string().starts_with(text), "{error}");
+            assert_refused(made, "ValueError", text);
         }
     }
-}
-
-fn ordinal(case: &Case<'_>) -> OrdinalEncoder {
-    let mut estimator = OrdinalEncoder::new();
-    if let Some(missing) = case.number("encoded_missing_value") {
-        estimator = estimator.encoded_missing_value(missing);
-    }
-    match case.number("min_frequency") {
-        Some(share) if share < 1.0 => estimator = estimator.min_frequency(share),
-        Some(count) => estimator = estimator.min_frequency(count as usize),
-        None => {}
-    }
-    match case.number("max_categories") {
-        Some(most) => estimator.max_categories(most as usize),
-        None => estimator,
-    }
-}
-
-#[test]
-fn ordinal_encoder() {
-    each("OrdinalEncoder", |case, x| {
-        let model = ordinal(case).fit(x, ..).unwrap();
-        case.attribute("categories", joined(&model.categories), 0.0);
-        let made = model.transform(x);
-        case.method("transform", &made, 0.0);
-        let rare = model.infrequent_categories();
-        if case.number("min_frequency").is_some() || case.number("max_categories").is_some() {
-            case.attribute(
-                "infrequent_categories",
-                rare.concat().into_iter().collect::<Array1<f64>>().into_dyn(),
-                0.0,
-            );
-        }
-        if rare.iter().all(Vec::is_empty) {
-            assert_same(&model.inverse_transform(&made), &case.x());
-        } else {
-            assert_eq!(model.inverse_transform(&made).check().unwrap_err().class(), "NotImplemented");
-        }
-    });
 }
 
 #[test]
@@ -225,41 +217,14 @@ fn codes_of_unknown_and_missing_categories() {
         ),
     ];
     for (estimator, class, text) in refusals {
-        let error = estimator.fit(&x, ..).map(drop).unwrap_err();
-        assert_eq!(error.class(), class, "{error}");
-        assert!(error.to_string().starts_with(text), "{error}");
-    }
-}
-
-fn bins(case: &Case<'_>) -> KBinsDiscretizer {
-    let mut estimator = KBinsDiscretizer::new();
-    if case.text("encode") == Some("ordinal") {
-        estimator = estimator.encode(BinEncoding::Ordinal);
-    }
-    estimator = match case.text("strategy") {
-        Some("uniform") => estimator.strategy(BinStrategy::Uniform),
-        Some("kmeans") => estimator.strategy(BinStrategy::KMeans),
-        _ => estimator,
-    };
-    if let Some(method) = case.text("quantile_method") {
-        estimator = estimator.quantile_method(Method::from_name(method).unwrap());
-    }
-    if let Some(count) = case.number("n_bins") {
-        return estimator.n_bins(count as usize);
-    }
-    match case.numbers("n_bins") {
-        Some(counts) => {
-            let counts: Vec<usize> = counts.into_iter().map(|count| count as usize).collect();
-            estimator.n_bins(&counts[..])
-        }
-        None => estimator,
+        assert_refused(estimator.fit(&x, ..), class, text);
     }
 }
 
 #[test]
 fn k_bins_discretizer() {
     each("KBinsDiscretizer", |case, x| {
-        let model = bins(case).fit(x, case.options()).unwrap();
+        let model = case.configured(KBinsDiscretizer::new()).fit(x, case.options()).unwrap();
         let counts: Array1<f64> = model.n_bins().into_iter().map(|count| count as f64).collect();
         case.attribute("n_bins", counts.into_dyn(), 0.0);
         case.attribute("bin_edges", joined(&model.bin_edges), 1e-9);
@@ -317,9 +282,7 @@ fn constant_features_have_one_bin() {
         ),
     ];
     for (made, text) in refusals {
-        let error = made.unwrap_err();
-        assert_eq!(error.class(), "ValueError");
-        assert!(error.to_string().starts_with(text), "{error}");
+        assert_refused(made, "ValueError", text);
     }
 }
 

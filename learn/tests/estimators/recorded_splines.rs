@@ -1,7 +1,7 @@
 //! Labels, splines and targets of categories against recorded answers of scikit-learn, the latter for several
 //! ways to cut the samples.
 
-use crate::oracle::{Case, each};
+use crate::oracle::{Case, assert_refused, each};
 use ndarray::Array2;
 use tharsis_learn::base::{Predict, Transform};
 use tharsis_learn::dummy::{ClassStrategy, DummyClassifier};
@@ -11,8 +11,8 @@ use tharsis_learn::naive_bayes::{CategoricalNB, ComplementNB};
 use tharsis_learn::neighbors::NearestCentroid;
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::{
-    Extrapolation, HandleMissing, KBinsDiscretizer, Knots, LabelBinarizer, LabelEncoder, OneHotEncoder,
-    OrdinalEncoder, SplineTransformer, TargetEncoder, TargetType,
+    Extrapolation, KBinsDiscretizer, LabelBinarizer, LabelEncoder, OneHotEncoder, OrdinalEncoder,
+    SplineTransformer, TargetEncoder, TargetType,
 };
 use tharsis_learn::random_projection::GaussianRandomProjection;
 use tharsis_learn::{FitOptions, Result};
@@ -27,9 +27,7 @@ fn label_encoder() {
     assert_eq!(model.transform(&array([3.0, 9.0])).to_vec::<i64>().unwrap(), [0, 2]);
     assert_eq!(model.inverse_transform(&model.transform(&y)).to_vec::<i64>().unwrap(), [5, 3, 5, 9]);
     for wrong in [model.transform(&array([4i64, 3])), model.inverse_transform(&array([0i64, 5]))] {
-        let error = wrong.execute().map(drop).unwrap_err();
-        assert_eq!(error.class(), "ValueError");
-        assert!(error.to_string().starts_with("y contains previously unseen labels"), "{error}");
+        assert_refused(wrong.execute(), "ValueError", "y contains previously unseen labels");
     }
     for cut in [vec![1; 4], vec![3, 1]] {
         let y = y.rechunk(Chunks::Lengths(vec![cut])).execute().unwrap();
@@ -81,33 +79,14 @@ fn label_binarizer() {
         (two.transform(&ones(&[2, 2])), "y should be a 1d array"),
     ];
     for (made, text) in refusals {
-        let error = made.check().unwrap_err();
-        assert_eq!(error.class(), "ValueError");
-        assert!(error.to_string().starts_with(text), "{error}");
+        assert_refused(made.check(), "ValueError", text);
     }
     let error = LabelBinarizer::new().neg_label(1).fit(&array([1i64, 2]), ..).map(drop).unwrap_err();
     assert!(error.to_string().starts_with("neg_label=1 must be strictly less than pos_label=1."), "{error}");
 }
 
 fn splines(case: &Case<'_>) -> SplineTransformer {
-    let extrapolation = match case.text("extrapolation") {
-        Some("linear") => Extrapolation::Linear,
-        Some("continue") => Extrapolation::Continue,
-        Some("periodic") => Extrapolation::Periodic,
-        Some("error") => Extrapolation::Error,
-        _ => Extrapolation::Constant,
-    };
-    let mut estimator = SplineTransformer::new()
-        .n_knots(case.number("n_knots").unwrap_or(5.0) as usize)
-        .degree(case.number("degree").unwrap_or(3.0) as usize)
-        .extrapolation(extrapolation)
-        .include_bias(case.is("include_bias").unwrap_or(true));
-    if case.text("knots").is_some() {
-        estimator = estimator.knots(Knots::Quantile);
-    }
-    if case.text("handle_missing").is_some() {
-        estimator = estimator.handle_missing(HandleMissing::Zeros);
-    }
+    let estimator = case.configured(SplineTransformer::new());
     match case.array("given") {
         Some(given) => estimator.knots(&given.into_dimensionality().unwrap()),
         None => estimator,
@@ -273,6 +252,9 @@ fn splines_beyond_the_knots() {
     assert!(model.transform(&x).execute().is_ok());
     let error = model.transform(&far).execute().map(drop).unwrap_err();
     assert!(error.to_string().starts_with("`X` contains values beyond the limits of the knots."), "{error}");
+    // A bias alone, which is left out.
+    let model = SplineTransformer::new().n_knots(2).degree(0).include_bias(false).fit(&x, ..).unwrap();
+    assert_eq!(model.transform(&far).fetch::<f64>().unwrap().shape(), [5, 0]);
     // Splines of a constant have no width.
     let model = SplineTransformer::new().fit(&ones(&[4, 1]), ..).unwrap();
     assert!(model.transform(&ones(&[2, 1])).to_vec::<f64>().unwrap().iter().all(|spline| *spline == 0.0));
@@ -308,9 +290,7 @@ fn mistakes_of_splines_are_refused_as_by_scikit_learn() {
         ),
     ];
     for (made, text) in refusals {
-        let error = made.unwrap_err();
-        assert_eq!(error.class(), "ValueError");
-        assert!(error.to_string().starts_with(text), "{error}");
+        assert_refused(made, "ValueError", text);
     }
 }
 
@@ -460,8 +440,6 @@ fn targets_of_one_kind_and_mistakes() {
         ),
     ];
     for (made, class, text) in refusals {
-        let error = made.unwrap_err();
-        assert_eq!(error.class(), class, "{error}");
-        assert!(error.to_string().starts_with(text), "{error}");
+        assert_refused(made, class, text);
     }
 }

@@ -507,3 +507,19 @@ fn searches_are_those_of_rust() {
          'list'. Got 3 instead."
     );
 }
+
+#[test]
+fn categories_that_are_left_out_are_told_where_any_may_be() {
+    for (drop, expected) in [
+        (json!(null), json!(null)),
+        (json!("if_binary"), json!({"t": [null, 0]})),
+        (json!("first"), json!({"t": [0, 0]})),
+    ] {
+        let program = json!([
+            ["m", "sk.preprocessing.OneHotEncoder", [], {"drop": drop}],
+            ["_", "sk.fit", [{"$": "m"}, [[1.0, 5.0], [2.0, 6.0], [3.0, 5.0]]]],
+            ["d", "sk.attr", [{"$": "m"}, "drop_idx_"]],
+        ]);
+        assert_eq!(run(program, json!(["d"]))["d"], expected);
+    }
+}
