@@ -124,8 +124,6 @@ impl Sums {
 /// sums from each of them on, which are made when all newer ones have become old.
 #[derive(Debug, Default)]
 pub(super) struct MovingSums {
-    /// A value that is taken off from all: sums of values that are close to zero are more exact.
-    zero: Option<f64>,
     /// Sums from each of the older values on; those of all of them are the last.
     older: Vec<Sums>,
     newer: Vec<f64>,
@@ -139,8 +137,6 @@ const MEAN_MAX: f64 = 4e6;
 
 impl MovingSums {
     pub(super) fn push(&mut self, value: f64) {
-        let zero = *self.zero.get_or_insert(if value.is_finite() { value } else { 0.0 });
-        let value = value - zero;
         self.newer.push(value);
         self.sums = self.sums.with(Sums::of(value));
     }

@@ -519,6 +519,19 @@ mod tests {
     }
 
     #[test]
+    fn a_large_first_value_leaves_nothing_behind() {
+        let times: Vec<i64> = (0..40).collect();
+        for first in [1e16, 1e300] {
+            let value = |time: i64| if time == 0 { first } else { [1.0, 2.0, 4.0][time as usize % 3] };
+            let values: Vec<Option<f64>> = times.iter().map(|time| Some(value(*time))).collect();
+            for (aggregate, wanted) in [(VAR, 7.0 / 3.0), (SKEW, 0.935_219_529_582_824_4)] {
+                let found = spans(&times, &values, 3, 2, aggregate)[39].expect("three values");
+                assert!((found - wanted).abs() < 1e-12, "{first}: {found}");
+            }
+        }
+    }
+
+    #[test]
     fn variances_of_values_far_from_zero_are_exact() {
         let times: Vec<i64> = (0..40).collect();
         for offset in [0.0, 1e9] {
