@@ -64,6 +64,13 @@ pub enum Refusal {
         /// The mistake in it or in its rows, the file that cannot be read, or the failure of its run.
         cause: tharsis::frame::Error,
     },
+    /// Statements with which nothing can be done.
+    #[cfg(feature = "frames")]
+    #[error("the statements: {problem}")]
+    Statements {
+        /// The reason.
+        problem: &'static str,
+    },
     /// A file of statements that cannot be read.
     #[cfg(feature = "frames")]
     #[error("{path}: {cause}")]
@@ -303,7 +310,7 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
             #[cfg(feature = "frames")]
             Refusal::Query { cause, .. } => status_of_query(cause.class()),
             #[cfg(feature = "frames")]
-            Refusal::Unreadable { .. } => WRONG_INPUT,
+            Refusal::Statements { .. } | Refusal::Unreadable { .. } => WRONG_INPUT,
             Refusal::NoNode { .. }
             | Refusal::NodeGone { .. }
             | Refusal::NotAdmitted { .. }

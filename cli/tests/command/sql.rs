@@ -121,9 +121,35 @@ fn paths_in_quotes_are_tables() {
     let ended = home.run(["sql", &query(path), "-o", &file]);
     assert_eq!((ended.status, ended.err.as_str()), (0, ""));
     assert_eq!(csv(&format!("select * from '{file}'")), "sold\n12\n");
+    // The next statement looks at a file anew, and a folder gives its name to nothing.
+    fs::create_dir(home.path("data")).unwrap();
+    fs::create_dir(home.path("Data")).unwrap();
+    fs::write(home.path("Data/x.csv"), "a\n1\n").unwrap();
+    fs::write(home.path("data/x.csv"), "a,b\n2,3\n").unwrap();
+    let in_turn = format!(
+        "select * from '{0}/Data/x.csv'; select * from '{0}/data/x.csv'; copy (select 5 as c) to '{0}/data/x.csv';
+         select * from '{0}/data/x.csv'; create table data as select 7 as d; select * from data",
+        home.text("")
+    );
+    let ended =
+        home.command(["sql", &in_turn, "--format", "csv"]).current_dir(home.path("")).output().unwrap();
+    let ended = Ended::of(ended);
+    assert_eq!((ended.out.as_str(), ended.err.as_str()), ("a\n1\na,b\n2,3\nc\n5\nd\n7\n", ""));
     let missing = home.run(["sql", "select * from '/no/such.csv'"]);
     assert_eq!(missing.status, 2);
     assert!(missing.err.contains("/no/such.csv"), "{}", missing.err);
+}
+
+#[test]
+fn a_file_takes_the_rows_of_one_query() {
+    let home = Home::new();
+    let (file, script) = (home.text("out.csv"), home.text("q.sql"));
+    fs::write(&script, "\u{feff}select 1 as a;\n").unwrap();
+    assert_eq!(home.run(["sql", "-f", &script, "-o", &file]).status, 0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "a\n1\n");
+    for words in [vec!["sql", "select 1; select 2", "-o", &file], vec!["sql", " -- nothing"]] {
+        home.run(words).assert_refused(2, &["the statements: "]);
+    }
 }
 
 #[test]
@@ -133,7 +159,7 @@ fn a_pipe_gets_all_rows_and_a_table_as_many_as_asked_for() {
     let all = home.run(["sql", query]).out;
     assert!(all.lines().count() == 203 && all.ends_with("(200 rows)\n"), "{all}");
     let some = home.run(["sql", query, "--rows", "5"]).out;
-    assert!(some.ends_with("     5\n(200 rows, the first 5 shown; --rows 0 shows all)\n"), "{some}");
+    assert!(some.ends_with("     5\n(200 rows, the first 5 shown; rows 0 shows all)\n"), "{some}");
     assert_eq!(home.run(["sql", query, "-o", "-", "--rows", "5"]).out.lines().count(), 201, "CSV has all");
     let null = home.run(["sql", "select null as n, '' as e, 0.1 + 0.2 as f", "--format", "vertical"]).out;
     assert!(null.starts_with("-- row 1\nn | NULL\ne | \nf | 0.3"), "{null}");
@@ -190,11 +216,14 @@ fn a_terminal_has_a_shell() {
         &home,
         60,
         &[
-            "create table t as select 41",
+            "create table t_of_user as select 41",
             "as a;",
-            "insert into t values (1);",
+            "insert into t_of_user values (1);",
             "select max(a) + 1 as n",
-            "from t;",
+            "from t_of_user;",
+            "select 'first",
+            "",
+            "third' as s;",
             wide,
             "select nothing;",
             ".tables",
@@ -203,7 +232,17 @@ fn a_terminal_has_a_shell() {
             ".nothing",
         ],
     );
-    for part in ["1 row changed", "42", "(1 row)", "cells are cut", "nothing", "b\r\n7", "no such command"] {
+    assert!(shown.contains("\nt_of_user\r\n"), ".tables: {shown}");
+    for part in [
+        "first\\n\\nthird",
+        "1 row changed",
+        "42",
+        "(1 row)",
+        "cells are cut",
+        "nothing",
+        "b\r\n7",
+        "no such command",
+    ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     let rows: Vec<&str> = shown.lines().filter(|line| line.contains("a text that is longer")).collect();

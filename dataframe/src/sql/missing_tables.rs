@@ -20,9 +20,8 @@ impl SqlSession {
     /// `ValueError` for what is no SQL.
     pub fn missing_tables(&self, statement: &str) -> Result<Vec<String>> {
         let state = self.context.state();
-        let dialect = state.config().options().sql_parser.dialect;
         on_deep_stack(|| {
-            let statement = state.sql_to_statement(statement, &dialect)?;
+            let statement = super::parsed(&state, statement)?;
             let mut missing = Vec::new();
             for name in state.resolve_table_references(&statement)? {
                 if matches!(name, TableReference::Bare { .. }) && !self.context.table_exist(name.clone())? {
@@ -31,5 +30,14 @@ impl SqlSession {
             }
             Ok(missing)
         })
+    }
+
+    /// Takes the name of a table away, if it has one. Views of it keep what they show.
+    ///
+    /// # Errors
+    /// Those of the catalog.
+    pub fn forget(&mut self, name: &str) -> Result<()> {
+        self.context.deregister_table(TableReference::bare(name))?;
+        self.forget_lower_names()
     }
 }

@@ -74,6 +74,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::sqlparser::dialect::dialect_from_str;
 use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::Statement;
 use std::sync::Arc;
 
 /// The result of an SQL query over named frames.
@@ -157,13 +158,18 @@ fn plan(query: &str, tables: &[(&str, &DataFrame)]) -> Result<LogicalPlan> {
     block_on(logical(&session.state(), query))
 }
 
-/// The plan of a statement, all of whose clauses are in it. It takes a large stack.
-async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
+/// A statement as it is written. It takes a large stack.
+fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
     let dialect = state.config().options().sql_parser.dialect;
     if let Some(words) = dialect_from_str(dialect) {
         depth::check_text(text, &*words)?;
     }
-    let mut statement = state.sql_to_statement(text, &dialect)?;
+    Ok(state.sql_to_statement(text, &dialect)?)
+}
+
+/// The plan of a statement, all of whose clauses are in it. It takes a large stack.
+async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
+    let mut statement = parsed(state, text)?;
     understood::understand(&mut statement, &|name| state.scalar_functions().contains_key(name))?;
     let plan = state.statement_to_plan(statement).await;
     let plan = plan.map_err(|error| reasons::told(error.into(), state))?;

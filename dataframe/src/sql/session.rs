@@ -126,7 +126,7 @@ impl SqlSession {
 
     /// Forgets names in lower case of frames that statements have dropped, and those under which statements
     /// have made tables of their own since.
-    fn forget_lower_names(&mut self) -> Result<()> {
+    pub(super) fn forget_lower_names(&mut self) -> Result<()> {
         for (lower, frame) in std::mem::take(&mut self.lower_names) {
             if !self.has(&lower, &frame.view)? {
                 continue;

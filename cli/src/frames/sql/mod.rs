@@ -1,6 +1,5 @@
 //! `tharsis sql`: statements over files, from the command line, files, standard input or a shell.
 
-mod interrupted;
 mod rows;
 mod session;
 mod shell;
@@ -12,6 +11,7 @@ use crate::output;
 use crate::refusal::Refusal;
 use anyhow::{Context, Result};
 use session::Session;
+use statements::Statements;
 use std::io::{IsTerminal, Read};
 use tharsis::frame::{
     CsvOptions, DataFrame, Error, WriteOptions, read_arrow, read_avro, read_csv, read_json, read_parquet, sql,
@@ -25,17 +25,28 @@ const ROWS_MAX: usize = 40;
 /// # Errors
 /// `Query` with the class of the error and the place of the statement; those of the output.
 pub fn run(asked: &SqlArgs) -> Result<()> {
-    match (&asked.query, &asked.output) {
-        (Some(query), Some(path)) if path != "-" => return to_file(query, asked, path),
-        _ => {}
-    }
     let view = view(asked);
-    if asked.query.is_none() && asked.files.is_empty() && std::io::stdin().is_terminal() {
+    let is_typed = asked.query.is_none() && asked.files.is_empty() && std::io::stdin().is_terminal();
+    let file = asked.output.as_deref().filter(|path| *path != "-");
+    if is_typed && file.is_some() {
+        return Err(Refusal::Statements { problem: "-o FILE takes one query" }.into());
+    } else if is_typed {
         return shell::run(asked, view);
     }
+    let texts = texts(asked)?;
+    if asked.query.is_some() && texts.iter().all(|(_, text)| Statements::of(text).all().next().is_none()) {
+        return Err(Refusal::Statements { problem: "there is none" }.into());
+    }
+    if let Some(path) = file {
+        let mut all = texts.iter().flat_map(|(_, text)| Statements::of(text).all());
+        let (Some(query), None) = (all.next(), all.next()) else {
+            return Err(Refusal::Statements { problem: "-o FILE takes one query" }.into());
+        };
+        return to_file(query.text, asked, path);
+    }
     let mut session = Session::new(asked, view)?;
-    for (name, text) in texts(asked)? {
-        session.run_all(name.as_deref(), &text, &mut output::Stream::new())?;
+    for (name, text) in &texts {
+        session.run_all(name.as_deref(), text, &mut output::Stream::new())?;
     }
     Ok(())
 }
@@ -52,19 +63,22 @@ fn texts(asked: &SqlArgs) -> Result<Vec<(Option<String>, String)>> {
         "-" => Ok((None, from_standard_input()?)),
         path => {
             let text = std::fs::read_to_string(path);
-            Ok((
-                Some(path.to_owned()),
-                text.map_err(|cause| Refusal::Unreadable { path: path.to_owned(), cause })?,
-            ))
+            let text = text.map_err(|cause| Refusal::Unreadable { path: path.to_owned(), cause })?;
+            Ok((Some(path.to_owned()), without_mark(text)))
         }
     };
     asked.files.iter().map(read).collect()
 }
 
+/// A text without the mark that some editors begin it with.
+fn without_mark(text: String) -> String {
+    text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)
+}
+
 fn from_standard_input() -> Result<String> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).context("standard input")?;
-    Ok(text)
+    Ok(without_mark(text))
 }
 
 /// The way in which rows are shown: all of them, unless somebody looks.

@@ -115,13 +115,13 @@ fn aligned(batch: &RecordBatch, view: View, to: &mut dyn Write) -> Result<()> {
     }
     let mut said = counted(batch.num_rows(), "row");
     if rows < batch.num_rows() {
-        said += &format!(", the first {rows} shown; --rows 0 shows all");
+        said += &format!(", the first {rows} shown; rows 0 shows all");
     }
     if widths.len() < names.len() {
         said +=
-            &format!("; {} of {}, --format vertical shows all", counted(widths.len(), "column"), names.len());
+            &format!("; {} of {}, the form vertical shows all", counted(widths.len(), "column"), names.len());
     } else if widths != full {
-        said += "; cells are cut, --format vertical shows them whole";
+        said += "; cells are cut, the form vertical shows them whole";
     }
     Ok(writeln!(to, "({said})")?)
 }
@@ -228,7 +228,7 @@ mod tests {
             shown.replace(' ', ""),
             wanted.replace(' ', "").replace("----------------------", &"-".repeat(17))
         );
-        assert!(written(Shown::Table, 2, 80).ends_with("(3 rows, the first 2 shown; --rows 0 shows all)\n"));
+        assert!(written(Shown::Table, 2, 80).ends_with("(3 rows, the first 2 shown; rows 0 shows all)\n"));
     }
 
     #[test]

@@ -8,9 +8,7 @@ use crate::format::{Format, Shown};
 use crate::refusal::Refusal;
 use anyhow::Result;
 use std::io::Write;
-use std::path::Path;
-use std::sync::Arc;
-use tharsis::frame::{Error, Executor, SqlAnswer, SqlSession, Table};
+use tharsis::frame::{Error, SqlAnswer, SqlSession, Table};
 
 /// The statements of a user.
 pub struct Session {
@@ -26,18 +24,7 @@ impl Session {
     /// # Errors
     /// `Query` for a file that cannot be read.
     pub fn new(asked: &SqlArgs, view: View) -> Result<Session> {
-        Session::with_tables(SqlSession::default(), asked, view)
-    }
-
-    /// A session whose statements run on this executor.
-    ///
-    /// # Errors
-    /// As [`Session::new`].
-    pub fn on(executor: Arc<dyn Executor>, asked: &SqlArgs, view: View) -> Result<Session> {
-        Session::with_tables(SqlSession::on(executor), asked, view)
-    }
-
-    fn with_tables(mut inner: SqlSession, asked: &SqlArgs, view: View) -> Result<Session> {
+        let mut inner = SqlSession::default();
         for (name, path) in &asked.tables {
             inner.register(name, &table(path)).map_err(super::refused)?;
         }
@@ -71,8 +58,8 @@ impl Session {
         let answer = answer.map_err(|cause| Refusal::Query { at, cause: cause.root().clone() })?;
         match answer {
             SqlAnswer::Rows(table) => match plans(&table) {
-                Some(plans) => write!(to, "{plans}")?,
-                None => rows::write(&table, self.view, to)?,
+                Some(plans) if self.view.shown == Shown::Table => write!(to, "{plans}")?,
+                _ => rows::write(&table, self.view, to)?,
             },
             SqlAnswer::Changed(rows) if self.view.shown == Shown::Table => {
                 writeln!(to, "{} changed", rows::counted(rows, "row"))?
@@ -82,14 +69,21 @@ impl Session {
         Ok(to.flush()?)
     }
 
+    /// Files of a statement are tables for as long as it runs: the next one looks at them anew.
     fn execute(&mut self, statement: &str) -> Result<SqlAnswer, Error> {
-        for path in named_files(&self.inner, statement)? {
-            self.inner.register(&path, &table(&path))?;
+        let paths = named_files(&self.inner, statement)?;
+        for path in &paths {
+            self.inner.register(path, &table(path))?;
         }
-        if self.is_explained {
-            return self.inner.execute(&format!("explain {statement}"));
+        let answer = if self.is_explained {
+            self.inner.execute(&format!("explain {statement}"))
+        } else {
+            self.inner.execute(statement)
+        };
+        for path in &paths {
+            self.inner.forget(path)?;
         }
-        self.inner.execute(statement)
+        answer
     }
 
     /// A column of the rows of a query; nothing if it fails.
@@ -104,14 +98,13 @@ impl Session {
     }
 }
 
-/// The paths among the names of tables that a statement has and a session does not: of files that are there,
-/// patterns and folders.
+/// The paths among the names of tables that a statement has and a session does not: of files by their ending,
+/// patterns, and folders with a slash behind.
 ///
 /// # Errors
 /// Those of a text that is no SQL.
 pub fn named_files(session: &SqlSession, statement: &str) -> Result<Vec<String>, Error> {
-    let is_path =
-        |name: &String| Format::of(name).is_some() || name.ends_with(['/', '*']) || Path::new(name).is_dir();
+    let is_path = |name: &String| Format::of(name).is_some() || name.ends_with(['/', '*']);
     Ok(session.missing_tables(statement)?.into_iter().filter(is_path).collect())
 }
 

@@ -1,6 +1,5 @@
 //! The shell of `tharsis sql`: statements of several lines, history, completion, and commands with a dot.
 
-use super::interrupted::Interruptible;
 use super::rows::View;
 use super::session::Session;
 use super::statements::Statements;
@@ -17,9 +16,7 @@ use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Instant;
-use tharsis::frame::default_executor;
 
 const HELP: &str = "\
 A statement ends with a semicolon and may have several lines. FROM takes tables and quoted paths: from 'sales.csv'.
@@ -31,7 +28,7 @@ A statement ends with a semicolon and may have several lines. FROM takes tables 
   .schema NAME       columns and types of a table
   .tables            the tables
   .timer on|off      print the time that each statement takes
-Ctrl-C ends a statement, or forgets what was typed of it.";
+Ctrl-C forgets what was typed of a statement, and ends the shell while one runs.";
 
 /// Words of SQL that are completed.
 const KEYWORDS: &str = "all and as asc between by case cast copy count create cross delete desc describe distinct \
@@ -51,12 +48,7 @@ const COLUMNS: &str =
 /// # Errors
 /// If the terminal cannot be read.
 pub fn run(asked: &SqlArgs, view: View) -> Result<()> {
-    let executor = Interruptible::over(default_executor())?;
-    let mut shell = Shell {
-        session: Session::on(Arc::new(executor), asked, view)?,
-        typed: String::new(),
-        is_timed: false,
-    };
+    let mut shell = Shell { session: Session::new(asked, view)?, typed: String::new(), is_timed: false };
     let config = Config::builder().completion_type(CompletionType::List).auto_add_history(false).build();
     let mut editor: Editor<Words, FileHistory> = Editor::with_config(config).context("the terminal")?;
     editor.set_helper(Some(Words::default()));
@@ -91,7 +83,8 @@ pub fn run(asked: &SqlArgs, view: View) -> Result<()> {
 
 /// The file of the history, in the folder of the user for what programs keep.
 fn history() -> Option<PathBuf> {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    // A variable without a value stands for none: XDG Base Directory Specification.
+    let state = std::env::var_os("XDG_STATE_HOME").filter(|state| !state.is_empty()).map(PathBuf::from);
     let state = state.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state")))?;
     let folder = state.join("tharsis");
     std::fs::create_dir_all(&folder).ok()?;
@@ -133,7 +126,7 @@ impl Shell {
         let text = std::mem::take(&mut self.typed);
         let found = Statements::of(&text);
         if let Some(rest) = found.rest {
-            self.typed = format!("{}\n", rest.text);
+            rest.text.clone_into(&mut self.typed);
         }
         for statement in found.whole {
             if !self.answered(statement.text) {

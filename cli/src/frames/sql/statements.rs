@@ -19,46 +19,51 @@ pub struct Statements<'a> {
 }
 
 impl<'a> Statements<'a> {
-    /// Divides a text. A text that ends within a quote or a comment has that in its rest.
+    /// Divides a text. A text that ends within a quote or a comment has that in its rest, as it was typed.
     pub fn of(text: &'a str) -> Statements<'a> {
         let mut found = Statements::default();
-        let (mut at, mut begin) = (0, 0);
-        let mut first_word = None;
+        let (mut at, mut first_word, mut open_comment) = (0, None, None);
+        // The line of a place, counted on from the last one.
+        let (mut counted, mut line) = (0, 1);
+        let mut line_of = |place: usize| {
+            line += text[counted..place].matches('\n').count();
+            counted = place;
+            line
+        };
         while let Some(token) = Token::at(text, at) {
-            let end = at + token.bytes;
             match token.kind {
                 Kind::Semicolon => {
-                    found.whole.extend(first_word.map(|word| statement(text, word, at)));
-                    (begin, first_word) = (end, None);
+                    found.whole.extend(
+                        first_word
+                            .take()
+                            .map(|word| Statement { text: text[word..at].trim_end(), line: line_of(word) }),
+                    );
                 }
                 Kind::Word => first_word = first_word.or(Some(at)),
+                Kind::OpenComment => open_comment = Some(at),
                 Kind::Blank => {}
             }
-            at = end;
+            at += token.bytes;
         }
         // A comment that does not end may be one that the user is still typing.
-        let is_open =
-            |kept: &&str| kept.trim_start().starts_with("/*") && Token::is_open_comment(kept.trim_start());
-        let open = Some(&text[begin..]).filter(is_open).map(|_| begin);
-        found.rest = first_word.or(open).map(|word| statement(text, word, text.len()));
+        let rest = first_word.or(open_comment);
+        found.rest = rest.map(|begin| Statement { text: &text[begin..], line: line_of(begin) });
         found
     }
 
     /// All statements, the last one also without a semicolon.
     pub fn all(self) -> impl Iterator<Item = Statement<'a>> {
-        self.whole.into_iter().chain(self.rest)
+        let rest = self.rest.map(|rest| Statement { text: rest.text.trim_end(), ..rest });
+        self.whole.into_iter().chain(rest)
     }
-}
-
-fn statement(text: &str, begin: usize, end: usize) -> Statement<'_> {
-    let line = text[..begin].matches('\n').count() + 1;
-    Statement { text: text[begin..end].trim_end(), line }
 }
 
 enum Kind {
     Semicolon,
     /// Space or a comment.
     Blank,
+    /// A comment that does not end.
+    OpenComment,
     Word,
 }
 
@@ -78,7 +83,12 @@ impl Token {
             ';' => token(Kind::Semicolon, 1),
             first if first.is_whitespace() => token(Kind::Blank, first.len_utf8()),
             '-' if rest.starts_with("--") => token(Kind::Blank, to(rest.find('\n'))),
-            '/' if rest.starts_with("/*") => token(Kind::Blank, to(comment_end(rest))),
+            '/' if rest.starts_with("/*") => match comment_end(rest) {
+                Some(end) => token(Kind::Blank, end),
+                None => token(Kind::OpenComment, rest.len()),
+            },
+            // Backslashes stand before what a text of this kind has.
+            'e' | 'E' if rest[1..].starts_with('\'') => token(Kind::Word, to(escaped_end(rest))),
             // A doubled quote ends a text and begins another one.
             quote @ ('\'' | '"' | '`') => token(Kind::Word, to(rest[1..].find(quote).map(|end| end + 2))),
             '$' => {
@@ -93,10 +103,6 @@ impl Token {
             }
             first => token(Kind::Word, first.len_utf8()),
         }
-    }
-
-    fn is_open_comment(text: &str) -> bool {
-        comment_end(text).is_none()
     }
 }
 
@@ -114,6 +120,20 @@ fn comment_end(text: &str) -> Option<usize> {
             }
         } else {
             at += 1;
+        }
+    }
+    None
+}
+
+/// The end of the text with escapes, `e'..'`, that a text begins with.
+fn escaped_end(text: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    for (at, letter) in text.char_indices().skip(2) {
+        match letter {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '\'' => return Some(at + 1),
+            _ => {}
         }
     }
     None
@@ -154,6 +174,7 @@ mod tests {
             "select $$ ; ' $$",
             "select $a$ ; $$ ; $a$",
             "select 'ü;ö'",
+            r"select e'it\'s; a', E'\\'",
         ] {
             assert_eq!(texts(&format!("{one}; select 2")), [one, "select 2"], "{one}");
         }
@@ -174,8 +195,23 @@ mod tests {
     }
 
     #[test]
+    fn the_rest_is_as_it_was_typed() {
+        let rest = |text| Statements::of(text).rest.map(|rest| rest.text.to_owned());
+        assert_eq!(rest("select 1; select 'a \n\n ").as_deref(), Some("select 'a \n\n "));
+        assert_eq!(rest("select 1; -- end\n"), None);
+    }
+
+    #[test]
     fn what_does_not_end_is_the_rest() {
-        for open in ["select 'a; b", "select \"a;", "select $$ ;", "select 1 /* ;", "select 1", "/* a;"] {
+        for open in [
+            "select 'a; b",
+            "select \"a;",
+            "select $$ ;",
+            "select 1 /* ;",
+            "select 1",
+            "/* a;",
+            "/* a */ /* b;",
+        ] {
             let found = Statements::of(open);
             assert!(found.whole.is_empty() && found.rest.is_some(), "{open}: {found:?}");
         }
