@@ -112,6 +112,9 @@ pub(crate) trait HeldModel: fmt::Debug + Send + Sync {
 
     fn decisions(&self, x: &Tensor) -> Option<ByClass<'_>>;
 
+    /// The model's own score; none if it has none.
+    fn score(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Option<Result<f64>>;
+
     /// The name of the type in files, and the numbers of the model.
     ///
     /// # Errors
@@ -171,6 +174,11 @@ impl<M: Predict + Save + fmt::Debug + Send + Sync + 'static> HeldModel for M {
     #[track_caller]
     fn decisions(&self, x: &Tensor) -> Option<ByClass<'_>> {
         Predict::decisions(self, x)
+    }
+
+    #[track_caller]
+    fn score(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Option<Result<f64>> {
+        Some(Predict::score_any(self, x, y, options))
     }
 
     #[track_caller]
@@ -375,6 +383,12 @@ impl<T: Tells> Predict for FittedAny<T> {
     #[track_caller]
     fn decisions(&self, x: &Tensor) -> Option<ByClass<'_>> {
         self.model.decisions(x)
+    }
+
+    #[track_caller]
+    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
+        let refused = || refused(format!("'{}' object has no attribute 'score'", self.model.name()));
+        self.model.score(x, y, options).unwrap_or_else(|| Err(refused()))
     }
 }
 

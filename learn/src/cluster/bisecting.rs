@@ -42,7 +42,7 @@ words!(
 );
 
 estimator! {
-    /// scikit-learn's `BisectingKMeans`: the samples are split in two by [`KMeans`](super::KMeans), and then
+    /// scikit-learn's `BisectingKMeans`: the samples are split in two by [`KMeans`], and then
     /// the worst or the largest cluster, until there are enough. A split reads the samples of its cluster
     /// alone, as far as they lie in chunks of their own; which cluster a sample is in is stored, 8 bytes for
     /// each.

@@ -58,7 +58,7 @@ pub struct BaggingClassifier {
     bagging: Bagging<Classifies>,
 }
 
-/// scikit-learn's `BaggingRegressor`: as [`BaggingClassifier`](super::BaggingClassifier), with mean
+/// scikit-learn's `BaggingRegressor`: as [`BaggingClassifier`], with mean
 /// predictions.
 ///
 /// ```

@@ -102,6 +102,8 @@ impl<E> SequentialFeatureSelector<E> {
         let is_part = |part: f64| 0.0 < part && part <= 1.0;
         match self.n_features_to_select.0 {
             None if self.tol.is_some() => Ok(columns - 1),
+            // scikit-learn moves half of the features, rounded down: backwards those that are left out.
+            None if self.direction == SelectionDirection::Backward => Ok(columns - columns / 2),
             None => Ok(columns / 2),
             Some(Share::Count(count)) if columns <= count => {
                 Err(refused("n_features_to_select must be < n_features."))

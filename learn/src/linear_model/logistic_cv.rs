@@ -218,6 +218,13 @@ impl Estimator for LogisticRegressionCV {
             self.path(&cs, scoring, (train, test))
         })?;
         let first = folds.first().and_then(|path| path.first()).ok_or_else(lost)?;
+        // Coefficients of other classes stand in other rows.
+        let classes = &first.0.classes;
+        if folds.iter().flatten().any(|(model, _)| model.classes != *classes) {
+            return Err(refused(
+                "a fold lacks samples of a class: each class needs more samples than there are folds",
+            ));
+        }
         let (scores, features) = self.row(&first.0).dim();
         let model = |fold: usize, value: usize| &folds[fold][value].0;
         let shape = (folds.len(), cs.len());

@@ -93,7 +93,7 @@ pub struct ScoreTable {
     pub mean_test_score: Array1<f64>,
     /// Standard deviations over the splits.
     pub std_test_score: Array1<f64>,
-    /// Ranks by the mean, as those of [`CvResults`](super::CvResults).
+    /// Ranks by the mean, as those of [`CvResults`].
     pub rank_test_score: Vec<usize>,
     /// The scores of the training sets, if the options ask for them; (candidates, splits).
     pub split_train_score: Array2<f64>,

@@ -168,11 +168,14 @@ impl FittedOneVsRestClassifier {
         for model in &self.models {
             let (score, least) = self.score_of(model, x)?;
             bound = least;
+            // Each label has a bound of its own: that of probabilities, of decisions, or of a label that all
+            // or none have.
+            let score = if self.multilabel { score.greater(least).astype(DType::I64) } else { score };
             scores.push(score.expand_dims(1));
         }
         let scores = concatenate(&scores.iter().collect::<Vec<_>>(), 1);
         if self.multilabel {
-            return Ok(scores.greater(bound).astype(DType::I64));
+            return Ok(scores);
         }
         let chosen = match self.classes.len() {
             1 | 2 => scores.squeeze(Some(&[1])).greater(bound).astype(DType::I64),

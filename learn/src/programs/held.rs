@@ -28,6 +28,7 @@ struct MemberModel {
     model: Box<dyn Model>,
     /// Ascending; none of regressors.
     classes: Vec<i64>,
+    has_score: bool,
 }
 
 impl Member {
@@ -47,7 +48,8 @@ impl Member {
             Some(Value::Tensor(classes)) => classes.astype(DType::I64).to_vec()?,
             _ => Vec::new(),
         };
-        Ok(MemberModel { name: self.estimator.params().estimator(), model, classes })
+        let has_score = self.estimator.methods().contains(&"score");
+        Ok(MemberModel { name: self.estimator.params().estimator(), model, classes, has_score })
     }
 }
 
@@ -207,6 +209,11 @@ impl HeldModel for MemberModel {
     #[track_caller]
     fn decisions(&self, x: &Tensor) -> Option<ByClass<'_>> {
         self.by_class("decision_function", x)
+    }
+
+    #[track_caller]
+    fn score(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Option<Result<f64>> {
+        self.has_score.then(|| self.model.score(x, Some(y), options))
     }
 
     #[track_caller]

@@ -9,16 +9,17 @@ use tharsis_learn::decomposition::{NMF, NMFInit};
 use tharsis_learn::ensemble::{
     AdaBoostLoss, AdaBoostRegressor, BaggingClassifier, BaggingRegressor, VotingClassifier,
 };
+use tharsis_learn::feature_selection::{SelectionDirection, SequentialFeatureSelector};
 use tharsis_learn::isotonic::{IsotonicRegression, OutOfBounds};
-use tharsis_learn::linear_model::Ridge;
-use tharsis_learn::model_selection::Share;
+use tharsis_learn::linear_model::{PoissonRegressor, Ridge};
+use tharsis_learn::model_selection::{GridSearchCV, ParamGrid, Share};
 use tharsis_learn::multiclass::OneVsRestClassifier;
 use tharsis_learn::naive_bayes::GaussianNB;
 use tharsis_learn::neighbors::KNeighborsClassifier;
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::StandardScaler;
 use tharsis_learn::tree::DecisionTreeRegressor;
-use tharsis_learn::{FitOptions, Params};
+use tharsis_learn::{AnyRegressor, FitOptions, Params};
 use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{Chunks, DType, LocalExecutor, Tensor, arange, array, concatenate, zeros};
 
@@ -122,6 +123,38 @@ fn a_label_that_all_samples_have_is_told_of_all() {
     let told = model.predict(&x).to_vec::<i64>().unwrap();
     assert_eq!(told, [0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 1, 0, 1, 1, 0, 1, 1]);
     assert_eq!(model.score(&x, &y, ..).unwrap(), 1.0);
+}
+
+#[test]
+fn each_label_has_a_bound_of_its_own() {
+    // The last label is never there; naive Bayes tells probabilities alone, and no class has quite none.
+    let x = array([0.0, 0.2, 0.4, 5.0, 5.2, 5.4]).reshape(&[6, 1]);
+    let y = concatenate(&[&x.greater(2.0).astype(DType::F64), &zeros(&[6, 1])], 1);
+    let model = OneVsRestClassifier::new(GaussianNB::new()).fit(&x, &y, ..).unwrap();
+    assert_eq!(model.predict(&x).to_vec::<i64>().unwrap(), [0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 1, 0]);
+}
+
+#[test]
+fn a_model_of_any_type_has_its_own_score() {
+    let data = load_diabetes().unwrap();
+    let (x, y) = (&data.data, &data.target);
+    let (alone, any) = (PoissonRegressor::new(), AnyRegressor::new(PoissonRegressor::new()));
+    // Of the deviance, while R² is the default of a model that tells numbers.
+    let grid = || ParamGrid::new().values("alpha", [0.5, 2.0]);
+    let best = GridSearchCV::new(alone, grid()).fit(x, y, ..).unwrap();
+    let same = GridSearchCV::new(any, grid()).fit(x, y, ..).unwrap();
+    assert_eq!(best.best_score, same.best_score);
+}
+
+#[test]
+fn a_selector_leaves_out_half_of_an_odd_number_of_features() {
+    let data = load_diabetes().unwrap();
+    let x = data.data.take(&[0, 1, 2, 3, 4], 1);
+    for (direction, kept) in [(SelectionDirection::Forward, 2), (SelectionDirection::Backward, 3)] {
+        let selector = SequentialFeatureSelector::new(Ridge::new()).direction(direction);
+        let model = selector.fit(&x, &data.target, ..).unwrap();
+        assert_eq!(model.support().iter().filter(|kept| **kept).count(), kept, "{direction:?}");
+    }
 }
 
 #[test]
