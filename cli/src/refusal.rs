@@ -277,8 +277,9 @@ fn by(holder: Option<u32>) -> String {
 fn status_of_query(class: &str) -> u8 {
     match class {
         "MemoryError" => EXHAUSTED,
-        "ConnectionError" | "Crash" | "KeyboardInterrupt" | "OSError" | "RuntimeError" | "Timeout"
-        | "TimeoutError" => process::FAILED,
+        "ConnectionError" | "Crash" | "OSError" | "RuntimeError" | "Timeout" | "TimeoutError" => {
+            process::FAILED
+        }
         _ => WRONG_INPUT,
     }
 }
