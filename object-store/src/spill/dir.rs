@@ -286,6 +286,7 @@ impl SpillDir {
         if let Some(file) = file {
             // Its space is freed with its last reader. A name that is gone already is no error.
             let _ = rustix::fs::unlinkat(self.session.dir(), file.name(), AtFlags::empty());
+            file.free_at_end();
         }
     }
 

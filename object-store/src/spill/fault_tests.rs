@@ -91,6 +91,20 @@ fn a_full_disk_leaves_no_half_object_and_is_used_again_when_it_has_space() {
     }
 }
 
+/// A process that was forked has the files open until it ends. What is removed is free all the same.
+#[test]
+fn what_is_removed_is_free_though_another_process_has_it_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = SpillDir::open(folder.path(), u64::MAX, &small_segments(8192)).unwrap();
+    dir.write(&key(1), &[&noise(3 * BLOCK, 1)]).unwrap();
+    let files = segment_files(folder.path());
+    let open: Vec<File> = files.iter().map(|path| File::open(path).unwrap()).collect();
+    let on_disk = || open.iter().map(|file| file.metadata().unwrap().len()).sum::<u64>();
+    assert!(3 * BLOCK as u64 <= on_disk());
+    assert!(dir.remove(&key(1)));
+    assert_eq!(on_disk(), 0);
+}
+
 /// `spill-file`: "100 % of inodes used": same as a full disk.
 #[test]
 fn a_disk_without_inodes_is_full() {

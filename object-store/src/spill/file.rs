@@ -12,6 +12,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -57,6 +58,16 @@ pub(crate) struct SegmentFile {
     name: String,
     path: PathBuf,
     device: Arc<Device>,
+    is_freed_at_end: AtomicBool,
+}
+
+impl Drop for SegmentFile {
+    fn drop(&mut self) {
+        if *self.is_freed_at_end.get_mut() {
+            // A child process that was forked meanwhile has the file open as well, and would keep its space.
+            let _ = rustix::fs::ftruncate(&self.file, 0);
+        }
+    }
 }
 
 impl Device {
@@ -120,7 +131,8 @@ impl SegmentFile {
         device: &Arc<Device>,
     ) -> io::Result<SegmentFile> {
         let file = open_new(dir, &name, device.direct)?;
-        Ok(SegmentFile { file, name, path, device: Arc::clone(device) })
+        let device = Arc::clone(device);
+        Ok(SegmentFile { file, name, path, device, is_freed_at_end: AtomicBool::new(false) })
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -225,6 +237,11 @@ impl SegmentFile {
             rustix::fs::Advice::DontNeed,
         );
         Ok(())
+    }
+
+    /// Frees the space of the file, whose name is gone, with its last reader of this process.
+    pub(crate) fn free_at_end(&self) {
+        self.is_freed_at_end.store(true, Ordering::Relaxed);
     }
 
     /// Removes a failed write from the end of the file.
