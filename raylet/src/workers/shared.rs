@@ -151,7 +151,7 @@ fn begin(shared: &Arc<Shared>, start: u64, mut worker: Worker, number: ProcessNu
     if let Err(cause) = keeper.spawn(move || keep(&kept, number, job)) {
         let failure =
             Failure::new(FailureKind::WorkerStartFailed, format!("no thread for a process: {cause}"));
-        all_ended(shared, number, None, &failure);
+        all_ended(shared, number, &failure);
     }
 }
 
@@ -166,20 +166,37 @@ fn keep(shared: &Arc<Shared>, number: ProcessNumber, job: JobId) {
     let program = (shared.starting.find_program)(job);
     let mut child = match program.and_then(|program| spawn(shared, program, number, job)) {
         Ok(child) => child,
-        Err(failure) => return all_ended(shared, number, None, &failure),
+        Err(failure) => return all_ended(shared, number, &failure),
     };
     while !ends_within(child.id(), shared.starting.timeout) {
         end_silent(shared, number, child.id());
     }
     see_end(&child);
-    kill_group(child.id());
+    // Until its workers are gone from the table, whoever ends one of them kills its process group: the id
+    // must not belong to another process by then.
+    let ended = take_ended(shared, number, Some(child.id()));
     let status = child.wait();
-    all_ended(shared, number, Some(child.id()), &crashed(child.id(), status.ok()));
+    report_ended(shared, number, ended, &crashed(child.id(), status.ok()));
 }
 
-/// Reports the end of a process for each of its workers.
-fn all_ended(shared: &Arc<Shared>, number: ProcessNumber, pid: Option<u32>, crashed: &Failure) {
+/// Reports that a process could not be started, for each of its workers.
+fn all_ended(shared: &Arc<Shared>, number: ProcessNumber, failure: &Failure) {
+    let ended = take_ended(shared, number, None);
+    report_ended(shared, number, ended, failure);
+}
+
+/// The workers of a process that has ended, with the numbers of their starts.
+struct Ended {
+    /// Those that begin in the next process.
+    moved: Vec<(u64, Worker)>,
+    /// Those that have ended with it.
+    ended: Vec<(u64, Worker)>,
+}
+
+/// Kills what is left of the group of a process that has ended, and takes its workers out of the table.
+fn take_ended(shared: &Shared, number: ProcessNumber, pid: Option<u32>) -> Ended {
     let mut workers = lock(&shared.workers);
+    pid.into_iter().for_each(kill_group);
     let is_it = workers.shared.get(&number).is_some_and(|process| process.pid == pid);
     let process = if is_it { workers.shared.remove(&number) } else { None };
     let had_connected = !workers.stopping && process.is_some_and(|process| !process.is_silent());
@@ -187,9 +204,13 @@ fn all_ended(shared: &Arc<Shared>, number: ProcessNumber, pid: Option<u32>, cras
     let removed = starts.into_iter().filter_map(|start| Some((start, workers.table.remove(&start)?)));
     // The end of the process has nothing to do with a worker that had not begun.
     let may_move = |worker: &Worker| had_connected && worker.client.is_none() && worker.reason.is_none();
-    let (moved, ended): (Vec<_>, Vec<_>) =
-        removed.partition(|(_, worker)| may_move(worker) && !worker.is_moved);
-    drop(workers);
+    let (moved, ended) = removed.partition(|(_, worker)| may_move(worker) && !worker.is_moved);
+    Ended { moved, ended }
+}
+
+/// Begins workers that had not begun in another process, and reports the end of the others.
+fn report_ended(shared: &Arc<Shared>, number: ProcessNumber, ended: Ended, crashed: &Failure) {
+    let Ended { moved, ended } = ended;
     shared.changed.notify_all();
     for (start, worker) in moved {
         let new = Worker::new(worker.job, worker.gpus);

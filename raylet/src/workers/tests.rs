@@ -36,6 +36,17 @@ fn failure_of(inbox: &Inbox, wanted: u64) -> Arc<Failure> {
     }
 }
 
+/// The process of a worker, as soon as it has one.
+fn pid_of(processes: &Processes, start: u64) -> u32 {
+    loop {
+        let pid = lock(&processes.shared.workers).table.get(&start).and_then(|worker| worker.pid);
+        match pid {
+            Some(pid) => return pid,
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
 #[test]
 fn a_worker_that_does_not_connect_is_killed_and_its_output_is_in_the_failure() {
     let timeout = Duration::from_millis(200);
@@ -72,4 +83,30 @@ fn a_thread_that_is_refused_does_not_end_the_process_that_it_shares() {
     failure_of(&inbox, 2);
     assert!(lock(&processes.shared.workers).shared.is_empty());
     kill_group(pid);
+}
+
+/// The process ends by itself while its workers stand in the table. Whoever ends one of them meanwhile kills
+/// by the id of the process, which another one must not have yet.
+#[test]
+fn a_process_keeps_its_id_until_its_workers_are_gone_from_the_table() {
+    let (processes, inbox, _folder) = workers_that_say_y(Duration::from_secs(60));
+    for (start, process) in [(1, None), (2, Some(ProcessNumber(3)))] {
+        processes.start(start, JobId(1), process, Vec::new());
+        let pid = pid_of(&processes, start);
+        processes.arrivals().arrived(start, pid, ClientId(start as u32)).unwrap();
+        let workers = lock(&processes.shared.workers);
+        kill_group(pid);
+        // A keeper that reaps too soon does so at once; one that waits for the table waits for this.
+        let until = Instant::now() + Duration::from_millis(300);
+        while Instant::now() < until {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+            assert!(stat.is_ok(), "the id of worker {start} is free, and the table names it");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(workers.table[&start].pid, Some(pid));
+        drop(workers);
+        failure_of(&inbox, start);
+        let departure = processes.arrivals().left(ClientId(start as u32), false);
+        assert_eq!(departure, Departure::Reported, "it is gone from the table");
+    }
 }
