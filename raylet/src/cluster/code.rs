@@ -69,7 +69,9 @@ struct State {
     is_publishing: bool,
     /// Programs of other nodes' jobs.
     found: HashMap<JobId, Executable>,
-    /// The nodes of the drivers of jobs whose programs were looked up.
+    /// The nodes of the drivers of jobs that run, of those that have a driver here, or whose programs were
+    /// looked up. Nothing is noted of others: the end of a job comes once, perhaps while its program is on
+    /// its way.
     driver_nodes: HashMap<JobId, NodeId>,
     /// Programs that others may fetch here.
     programs: HashMap<ObjectKey, Program>,
@@ -89,12 +91,31 @@ struct Program {
 }
 
 impl State {
-    /// A job runs a program.
+    /// A job runs a program, unless it has ended.
     fn enter(&mut self, job: JobId, unit: CodeUnitId) {
+        if !self.driver_nodes.contains_key(&job) {
+            return;
+        }
         if let Some(program) = self.programs.get_mut(&key_of(unit)) {
             program.jobs.insert(job);
             program.used = Instant::now();
         }
+    }
+
+    /// The program of another node's job is here.
+    fn note_found(&mut self, job: JobId, unit: CodeUnitId, executable: &Executable) {
+        if self.driver_nodes.contains_key(&job) {
+            self.found.insert(job, executable.clone());
+        }
+        self.enter(job, unit);
+    }
+
+    /// A job has ended.
+    fn end(&mut self, job: JobId) {
+        self.unpublished.remove(&job);
+        self.found.remove(&job);
+        self.driver_nodes.remove(&job);
+        self.leave(job);
     }
 
     /// A job runs its program no more. Of programs that no job runs, those used last stay.
@@ -171,7 +192,11 @@ impl Code {
 
     /// A driver's job began on this node.
     pub fn job_began(self: &Arc<Self>, job: JobId, executable: Executable) {
-        lock(&self.state).unpublished.insert(job, executable);
+        {
+            let mut state = lock(&self.state);
+            state.driver_nodes.insert(job, self.me);
+            state.unpublished.insert(job, executable);
+        }
         if !self.peers.is_empty() {
             self.publish();
         }
@@ -185,11 +210,7 @@ impl Code {
     /// A job ended, here or on another node. Whatever a publication under way still does, the control store
     /// takes no program of a job that has ended.
     pub fn job_ended(&self, job: JobId) {
-        let mut state = lock(&self.state);
-        state.unpublished.remove(&job);
-        state.found.remove(&job);
-        state.driver_nodes.remove(&job);
-        state.leave(job);
+        lock(&self.state).end(job);
     }
 
     /// The jobs with programs here whose drivers were on `node`.
@@ -230,9 +251,7 @@ impl Code {
                 Some(executable) => Ok(executable),
                 None => self.fetch(job, unit),
             })?;
-            let mut state = lock(&self.state);
-            state.found.insert(job, executable.clone());
-            state.enter(job, unit);
+            lock(&self.state).note_found(job, unit, &executable);
             Ok(executable)
         })
     }
@@ -329,9 +348,11 @@ impl Code {
         identity: Identity,
         copy: Option<PathBuf>,
     ) {
-        let (jobs, used) = (HashSet::from([job]), Instant::now());
+        let (jobs, used) = (HashSet::new(), Instant::now());
         let program = Program { unit, executable, len: identity.len, identity, copy, jobs, used };
-        lock(&self.state).programs.insert(key_of(unit), program);
+        let mut state = lock(&self.state);
+        state.programs.insert(key_of(unit), program);
+        state.enter(job, unit);
     }
 
     /// The hash of a job's program, as soon as its node has published it.
@@ -341,7 +362,12 @@ impl Code {
         loop {
             let control = self.control.clone();
             let found = self.tasks.ask(async move { control.get_program(job).await })?;
-            let found = found.map_err(|e| unavailable(job, &e))?;
+            let found = found.map_err(|e| {
+                if e.refusal_code() == Some(RefusalCode::NotFound) {
+                    lock(&self.state).end(job);
+                }
+                unavailable(job, &e)
+            })?;
             let is_noted = lock(&self.state).driver_nodes.insert(job, found.driver_node).is_some();
             if !is_noted {
                 // The driver's node may have left before this was noted. An answer from now on says so; a
@@ -493,9 +519,11 @@ mod tests {
         for number in 1..=10 {
             let (unit, program) = program(folder.path(), number);
             state.programs.insert(key_of(unit), program);
+            state.driver_nodes.insert(JobId(number.into()), NodeId(1));
             state.enter(JobId(number.into()), unit);
         }
         // Two jobs run the first one.
+        state.driver_nodes.insert(JobId(11), NodeId(1));
         state.enter(JobId(11), CodeUnitId([1; 32]));
         (1..=9).for_each(|job| state.leave(JobId(job)));
         let mut left: Vec<_> = state.programs.values().map(|program| program.unit.0[0]).collect();
@@ -505,5 +533,27 @@ mod tests {
         state.leave(JobId(11));
         state.leave(JobId(10));
         assert_eq!((state.programs.len(), files()), (PROGRAMS_UNUSED_MAX, PROGRAMS_UNUSED_MAX));
+    }
+
+    /// Nobody hears of the end a second time, so what is noted behind it would stay.
+    #[test]
+    fn a_job_that_ends_while_its_program_is_fetched_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut state, job) = (State::default(), JobId(1));
+        let (unit, program) = program(folder.path(), 1);
+        let executable = program.executable.clone();
+        state.programs.insert(key_of(unit), program);
+        state.driver_nodes.insert(job, NodeId(2));
+        state.end(job);
+        state.note_found(job, unit, &executable);
+        assert!(state.found.is_empty() && state.programs[&key_of(unit)].jobs.is_empty());
+        // One that runs is noted.
+        state.driver_nodes.insert(JobId(2), NodeId(2));
+        state.note_found(JobId(2), unit, &executable);
+        assert!(
+            state.found.contains_key(&JobId(2)) && state.programs[&key_of(unit)].jobs.contains(&JobId(2))
+        );
+        state.end(JobId(2));
+        assert!(state.found.is_empty() && state.programs[&key_of(unit)].jobs.is_empty());
     }
 }
