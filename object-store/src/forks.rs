@@ -8,11 +8,15 @@
 //!
 //! The handler runs where other threads may have held any lock, so it takes none and allocates nothing: the
 //! ranges stand in a list that is never shortened, whose places are used again.
+//!
+//! Handlers of other libraries run before it, and what they map may lie in a hole. That is theirs: pages are
+//! laid around it.
 
 #![allow(unsafe_code)]
 
 use crate::error::StoreError;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap_anonymous, msync, munmap};
 use std::ffi::c_int;
 use std::io;
 use std::ptr::{self, NonNull};
@@ -54,13 +58,15 @@ impl Withheld {
         if refused != 0 {
             return Err(failed(io::Error::from_raw_os_error(refused)));
         }
-        // A fork from now on lays pages over the mapping, or over the hole.
+        // SAFETY: the caller has just made this mapping, and the advice leaves it as it is in this process.
+        let advised = unsafe { madvise(base.as_ptr().cast(), bytes, Advice::LinuxDontFork) };
+        advised.map_err(|cause| failed(cause.into()))?;
+        // A fork from now on lays pages into the hole. In an earlier one nobody has these addresses: the
+        // caller is the only one, and its thread is not there.
         let withheld = Withheld(free_place());
         withheld.0.len.store(bytes.next_multiple_of(rustix::param::page_size()), Relaxed);
         withheld.0.base.store(base.as_ptr().expose_provenance(), Release);
-        // SAFETY: the caller has just made this mapping, and the advice leaves it as it is in this process.
-        let advised = unsafe { madvise(base.as_ptr().cast(), bytes, Advice::LinuxDontFork) };
-        advised.map(|()| withheld).map_err(|cause| failed(cause.into()))
+        Ok(withheld)
     }
 }
 
@@ -104,16 +110,53 @@ unsafe extern "C" fn lay_pages() {
     let mut at = FIRST.load(Acquire);
     // SAFETY: places of the list are never freed.
     while let Some(range) = unsafe { at.as_ref() } {
-        let (base, len) = (range.base.load(Acquire), range.len.load(Relaxed));
+        // A fork of this fork gets the pages that lie here from now on.
+        let (base, len) = (range.base.swap(0, AcqRel), range.len.load(Relaxed));
         if base != 0 {
-            let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
-            let pages = ptr::with_exposed_provenance_mut(base);
-            // SAFETY: in the fork only the owner of this range has these addresses, and it may not touch what
-            // is there. Nothing has been mapped since the fork began.
-            let _laid = unsafe { mmap_anonymous(pages, len, ProtFlags::empty(), flags) };
+            lay(base, len);
         }
         at = range.next.load(Relaxed);
     }
+}
+
+/// Lays pages that nobody can touch over what is not mapped of some whole pages.
+///
+/// Where something is mapped, each half is tried by itself, unless all of it is. So the steps grow with the
+/// number of mappings and with the logarithm of the length, and so does the stack.
+fn lay(base: usize, len: usize) {
+    match lay_all(base, len) {
+        Err(Errno::EXIST) if !is_mapped(base, len) => {
+            let page = rustix::param::page_size();
+            let half = (len / 2).next_multiple_of(page);
+            if half < len {
+                lay(base, half);
+                lay(base + half, len - half);
+            }
+        }
+        // Without memory for another mapping there are holes, as after a fork by a bare system call.
+        Ok(()) | Err(_) => {}
+    }
+}
+
+/// Lays pages if nothing is mapped there; `EXIST` if something is.
+fn lay_all(base: usize, len: usize) -> rustix::io::Result<()> {
+    let wanted = ptr::with_exposed_provenance_mut(base);
+    let flags = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE | MapFlags::NORESERVE;
+    // SAFETY: it replaces no mapping. In the fork only the owner of this range has these addresses.
+    let laid = unsafe { mmap_anonymous(wanted, len, ProtFlags::empty(), flags) }?;
+    if laid == wanted {
+        return Ok(());
+    }
+    // A kernel before 4.17 takes the address for a hint.
+    // SAFETY: just made, and nothing points into it.
+    let _gone = unsafe { munmap(laid, len) };
+    Err(Errno::EXIST)
+}
+
+/// Whether all of a range is mapped.
+fn is_mapped(base: usize, len: usize) -> bool {
+    // SAFETY: this only asks: it writes nothing, and fails if something is not mapped.
+    unsafe { msync(ptr::with_exposed_provenance_mut(base), len, MsyncFlags::ASYNC) }.is_ok()
 }
 
 /// Whether a fork of this process can read what is mapped here.
@@ -122,7 +165,6 @@ unsafe extern "C" fn lay_pages() {
 /// If other memory of the fork may lie there.
 #[cfg(all(test, not(models)))]
 pub(crate) fn is_inherited(base: NonNull<u8>, bytes: usize) -> bool {
-    use rustix::io::Errno;
     use std::os::unix::process::CommandExt;
     /// More pages than fit into any hole of these tests.
     const PAGES: usize = 4_096;
@@ -159,7 +201,8 @@ pub(crate) fn is_inherited(base: NonNull<u8>, bytes: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::mm::munmap;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
 
     /// A mapping of some pages, and its place in the list.
     fn mapped(pages: usize) -> (NonNull<u8>, usize, Withheld) {
@@ -183,6 +226,60 @@ mod tests {
         let other = vec![0_u8; 3 * 4096];
         let page = NonNull::from(&other[other.as_ptr().align_offset(4096)]);
         assert!(is_inherited(page, 4096), "other memory is");
+    }
+
+    /// A page of another handler, which a fork finds in the hole of 64 pages before ours runs.
+    #[test]
+    fn pages_are_laid_around_what_another_handler_has_mapped() {
+        const PAGES: usize = 64;
+        let page = rustix::param::page_size();
+        let (base, bytes, withheld) = mapped(PAGES);
+        let at = base.as_ptr().expose_provenance();
+        let range = withheld.0;
+        for foreign in [0, 1, 17, PAGES - 1] {
+            let other = at + foreign * page;
+            let (reader, writer) = io::pipe().unwrap();
+            let look = move || {
+                // SAFETY: the pages that our handler has laid in this fork, which nothing points into.
+                unsafe { munmap(ptr::with_exposed_provenance_mut(at), bytes) }?;
+                let flags = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE;
+                let (wanted, read_write) =
+                    (ptr::with_exposed_provenance_mut(other), ProtFlags::READ | ProtFlags::WRITE);
+                // SAFETY: nothing is mapped there.
+                let mapped = unsafe { mmap_anonymous(wanted, page, read_write, flags) }?;
+                // SAFETY: mapped just now.
+                unsafe { mapped.cast::<u8>().write(7) };
+                range.base.store(at, Release);
+                // SAFETY: it may run in a fork.
+                unsafe { lay_pages() };
+                for number in 0..PAGES {
+                    // SAFETY: only the system reads it, which says so if it cannot.
+                    let there = unsafe {
+                        std::slice::from_raw_parts(ptr::with_exposed_provenance::<u8>(at + number * page), 1)
+                    };
+                    let is_right = match rustix::io::write(&writer, there) {
+                        Ok(_) if number == foreign => {
+                            let mut byte = [0];
+                            rustix::io::read(&reader, &mut byte)?;
+                            byte == [7]
+                        }
+                        Err(Errno::FAULT) => number != foreign && is_mapped(at + number * page, page),
+                        _ => false,
+                    };
+                    if !is_right {
+                        return Err(io::Error::from_raw_os_error(Errno::ILSEQ.raw_os_error()));
+                    }
+                }
+                Ok(())
+            };
+            let mut command = Command::new("true");
+            // SAFETY: the fork makes system calls alone before it becomes another program.
+            unsafe { command.pre_exec(look) };
+            assert!(command.status().unwrap().success(), "page {foreign}");
+        }
+        drop(withheld);
+        // SAFETY: made above, and nothing points into it.
+        unsafe { munmap(base.as_ptr().cast(), bytes) }.unwrap();
     }
 
     #[test]
