@@ -339,6 +339,7 @@ impl Owner {
             return;
         }
         self.forget_ended_jobs(now);
+        self.forget_unused_classes();
         let more = self.references.trim() | self.tasks.trim();
         self.trim_at = more.then_some(now + TRIM_EVERY);
         if !more {
@@ -348,7 +349,10 @@ impl Owner {
 
     /// Sets the time at which memory of entries that are gone is given back.
     fn plan_trim(&mut self, now: Now) {
-        let is_loose = self.references.is_loose() || self.tasks.is_loose() || self.jobs.has_ending();
+        let is_loose = self.references.is_loose()
+            || self.tasks.is_loose()
+            || self.jobs.has_ending()
+            || self.classes.is_crowded();
         if self.trim_at.is_none() && is_loose {
             self.trim_at = Some(now + TRIM_AFTER);
         }

@@ -150,7 +150,7 @@ impl Owner {
             let (_, known) = &*class.insert(known.unwrap_or_else(|| {
                 let (client, job) = (self.graphs[graph].submitter().client, self.graphs[graph].id().job());
                 let returns = step.returns as usize;
-                let found = self.classes.callable((client, step.class), job, returns, &self.jobs);
+                let found = self.callable_class((client, step.class), job, returns);
                 ((step.class, step.returns), found)
             }));
             let known = known.clone();

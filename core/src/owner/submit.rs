@@ -45,7 +45,7 @@ impl Owner {
             return;
         }
         self.totals.submitted += 1;
-        let class = self.classes.callable((client, number), id.job(), tokens.len(), &self.jobs);
+        let class = self.callable_class((client, number), id.job(), tokens.len());
         let outputs = self.insert_outputs(client, id, &tokens, is_fresh, out);
         let class = match class {
             Ok(class) => class,

@@ -333,6 +333,16 @@ impl Graph {
         step_task(self.id, step)
     }
 
+    /// The classes of its steps.
+    pub(super) fn classes(&self) -> impl Iterator<Item = Slot<Class>> {
+        self.steps.iter().filter_map(|step| step.class)
+    }
+
+    /// Number of its steps.
+    pub(super) fn step_count(&self) -> usize {
+        self.steps.len()
+    }
+
     pub(in crate::owner) fn class(&self, step: u32) -> Option<Slot<Class>> {
         self.steps[step as usize].class
     }

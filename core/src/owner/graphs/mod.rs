@@ -138,6 +138,16 @@ impl Graphs {
         self.waiting.get(&job).copied().unwrap_or(0)
     }
 
+    /// The classes of all steps.
+    pub(super) fn classes(&self) -> impl Iterator<Item = Slot<Class>> {
+        self.entries.iter().flat_map(|(_, graph)| graph.classes())
+    }
+
+    /// Number of all steps.
+    pub(super) fn step_count(&self) -> usize {
+        self.entries.iter().map(|(_, graph)| graph.step_count()).sum()
+    }
+
     /// All graphs, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Graph> {
         self.entries.iter().map(|(_, graph)| graph)

@@ -217,6 +217,22 @@ impl Schedule {
         }
     }
 
+    /// Forgets shapes that are not of any class, and have no task and no lease.
+    pub(super) fn forget_unused(&mut self, used: &BTreeSet<Slot<Shape>>) {
+        let is_unused = |(slot, shape): &(Slot<Shape>, &Shape)| {
+            !used.contains(slot) && !shape.is_busy() && shape.settled == 0
+        };
+        for slot in self.shapes.iter().filter(is_unused).map(|(slot, _)| slot).collect::<Vec<_>>() {
+            self.forget_shape(slot);
+        }
+    }
+
+    /// Number of shapes.
+    #[cfg(test)]
+    pub(super) fn shape_count(&self) -> usize {
+        self.shapes.len()
+    }
+
     fn forget_shape(&mut self, slot: Slot<Shape>) {
         self.dirty.remove(&slot);
         self.busy.remove(&slot);

@@ -159,6 +159,11 @@ impl Tasks {
         self.entries.iter()
     }
 
+    /// Number of all tasks.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Tasks that are not kept: unfinished ones, and those that ended in a queue and still stand there.
     pub(super) fn count(&self) -> usize {
         self.entries.len() - self.lineage.len()
