@@ -1,14 +1,43 @@
 //! Task classes that a client has defined, by the properties that the calls of a class share.
+//!
+//! Calls with options of their own may be of any number of classes: a program that names the memory of each
+//! call makes one for each amount. Of these a client keeps [`OWN_MAX`]. The number of another one is given to
+//! a new class, which is defined in its place. The node takes records in the order in which they were sent, so
+//! a number means for a call what it meant when the call was sent. A thread that has looked up a class and has
+//! not sent its call yet has a [`ClassUse`]: the number of such a class stays what it is.
 
 use crate::error::Result;
 use crate::options::Options;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Classes of calls with options of their own that are kept.
+const OWN_MAX: usize = 1024;
 
 /// The classes of a client.
 #[derive(Default)]
 pub(crate) struct Classes {
-    numbers: Mutex<HashMap<ClassKey, u32>>,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    known: HashMap<Arc<ClassKey>, Known>,
+    /// Those with options of their own. The first is the next to go, unless it was used since it came to the
+    /// front, or is in use.
+    own: VecDeque<Arc<ClassKey>>,
+    /// Numbers below `next` that no class has.
+    free: Vec<u32>,
+    next: u32,
+}
+
+struct Known {
+    number: u32,
+    /// Whether it was looked up since it was looked at.
+    was_used: bool,
+    /// Shared with each [`ClassUse`].
+    uses: Arc<()>,
 }
 
 /// Addresses of the definition and of the call site, and the options of the call if it has its own.
@@ -19,24 +48,149 @@ pub(crate) struct ClassKey {
     pub(crate) options: Option<Options>,
 }
 
+/// A class that is in use: its number means nothing else until this is dropped.
+pub(crate) struct ClassUse {
+    number: u32,
+    _use: Option<Arc<()>>,
+}
+
+impl ClassUse {
+    /// A class without options of its own, which keeps its number.
+    pub(crate) fn plain(number: u32) -> Self {
+        Self { number, _use: None }
+    }
+
+    /// Its number.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+}
+
 impl Classes {
-    /// The number of a class. For a new class, `define` sends its definition.
+    /// The class of a key, whose call is about to be sent. For a new class, `define` sends its definition.
     ///
     /// # Errors
     /// Errors of `define`; the class then stays new.
-    pub(crate) fn number(
+    pub(crate) fn class(
         &self,
         key: ClassKey,
         define: impl FnOnce(&ClassKey, u32) -> Result<()>,
-    ) -> Result<u32> {
+    ) -> Result<ClassUse> {
         // Held while the definition is sent, so that no thread uses a number that the node does not know.
-        let mut numbers = self.numbers.lock();
-        if let Some(number) = numbers.get(&key) {
-            return Ok(*number);
+        let mut table = self.table.lock();
+        if let Some(known) = table.known.get_mut(&key) {
+            known.was_used = true;
+            return Ok(ClassUse { number: known.number, _use: Some(Arc::clone(&known.uses)) });
         }
-        let number = numbers.len() as u32;
-        define(&key, number)?;
-        numbers.insert(key, number);
-        Ok(number)
+        let number = table.take_number();
+        if let Err(error) = define(&key, number) {
+            table.free.push(number);
+            return Err(error);
+        }
+        let (key, uses) = (Arc::new(key), Arc::new(()));
+        if key.options.is_some() {
+            table.own.push_back(Arc::clone(&key));
+        }
+        table.known.insert(key, Known { number, was_used: false, uses: Arc::clone(&uses) });
+        Ok(ClassUse { number, _use: Some(uses) })
+    }
+}
+
+impl Table {
+    /// A number that no class has.
+    fn take_number(&mut self) -> u32 {
+        if OWN_MAX <= self.own.len() {
+            self.forget_one();
+        }
+        self.free.pop().unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        })
+    }
+
+    /// Forgets the class that was not used for the longest time, about, if one is not in use.
+    fn forget_one(&mut self) {
+        // In the first round all may have been used, in the second no more.
+        for _ in 0..2 * self.own.len() {
+            let Some(key) = self.own.pop_front() else { return };
+            let Some(known) = self.known.get_mut(&key) else { continue };
+            if std::mem::take(&mut known.was_used) || 1 < Arc::strong_count(&known.uses) {
+                self.own.push_back(key);
+                continue;
+            }
+            let number = known.number;
+            self.known.remove(&key);
+            self.free.push(number);
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use std::collections::BTreeMap;
+
+    /// What the node takes each number for.
+    #[derive(Default)]
+    struct Told(BTreeMap<u32, u64>);
+
+    fn key(amount: u64) -> ClassKey {
+        ClassKey { definition: 1, site: 2, options: Some(Options::default().memory_bytes(amount)) }
+    }
+
+    fn look_up(classes: &Classes, told: &mut Told, amount: u64) -> ClassUse {
+        let class = classes.class(key(amount), |_, number| {
+            told.0.insert(number, amount);
+            Ok(())
+        });
+        let class = class.unwrap();
+        assert_eq!(told.0[&class.number()], amount, "the node takes the number for another class");
+        class
+    }
+
+    #[test]
+    fn amounts_that_never_come_again_do_not_add_up() {
+        let (classes, mut told) = (Classes::default(), Told::default());
+        let plain = || ClassKey { definition: 1, site: 2, options: None };
+        let first = classes.class(plain(), |_, _| Ok(())).unwrap().number();
+        for amount in 0..20 * OWN_MAX as u64 {
+            drop(look_up(&classes, &mut told, amount));
+            // One that is called all the time stays.
+            drop(look_up(&classes, &mut told, 3));
+        }
+        assert!(told.0.len() <= OWN_MAX + 1, "{} numbers", told.0.len());
+        assert_eq!(classes.table.lock().known.len(), OWN_MAX + 1);
+        let again = classes.class(plain(), |_, _| panic!("it is known"));
+        assert_eq!(again.unwrap().number(), first);
+        assert!(!told.0.contains_key(&first));
+    }
+
+    #[test]
+    fn the_number_of_a_class_that_is_in_use_stays_what_it_is() {
+        let (classes, mut told) = (Classes::default(), Told::default());
+        let uses: Vec<_> = (0..10).map(|amount| look_up(&classes, &mut told, amount)).collect();
+        for amount in 10..5 * OWN_MAX as u64 {
+            drop(look_up(&classes, &mut told, amount));
+        }
+        for (amount, class) in uses.iter().enumerate() {
+            assert_eq!(told.0[&class.number()], amount as u64);
+        }
+        // Even if all are: then there are more.
+        let all: Vec<_> = (0..2 * OWN_MAX as u64).map(|n| look_up(&classes, &mut told, n << 32)).collect();
+        for (amount, class) in all.iter().enumerate() {
+            assert_eq!(told.0[&class.number()], (amount as u64) << 32);
+        }
+    }
+
+    #[test]
+    fn a_number_whose_definition_was_not_sent_is_used_again() {
+        let (classes, mut told) = (Classes::default(), Told::default());
+        for amount in 0..3 * OWN_MAX as u64 {
+            let refused = classes.class(key(amount), |_, _| Err(Error::argument("refused")));
+            assert!(refused.is_err());
+        }
+        assert_eq!(look_up(&classes, &mut told, 1).number(), 0);
     }
 }

@@ -6,6 +6,7 @@
 //! in parts, and no message of its own for each task.
 
 use crate::call::Arguments;
+use crate::classes::ClassUse;
 use crate::client::Client;
 use crate::codec::Gift;
 use crate::current;
@@ -54,6 +55,8 @@ pub struct TaskGraph {
     /// Things inside arguments that have one owner: its tasks, once it is submitted. Until then, and if it
     /// never is, they belong to whoever gave them.
     given: Vec<Gift>,
+    /// The classes of its tasks, whose numbers are sent when it is submitted.
+    classes: BTreeMap<u32, ClassUse>,
     /// The function of each class, for the id of a graph of a task.
     functions: BTreeMap<u32, [u8; 16]>,
     /// The last function that was added without options, and its priority.
@@ -236,7 +239,7 @@ impl TaskGraph {
         &mut self,
         client: &Client,
         definition: &'static Definition,
-        step: GraphStep,
+        (step, class): (GraphStep, ClassUse),
         arguments: &mut Arguments,
         frame: &[u8],
     ) -> Result<()> {
@@ -274,6 +277,7 @@ impl TaskGraph {
         self.payload.extend_from_slice(frame);
         let input_count = (self.inputs.len() - before) as u32;
         self.steps.push(GraphStep { input_count, payload_bytes: frame.len() as u32, ..step });
+        self.classes.entry(step.class).or_insert(class);
         self.functions.entry(step.class).or_insert_with(|| {
             let function = registry::of(definition);
             let mut bytes = [0; 16];

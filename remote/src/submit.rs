@@ -8,7 +8,7 @@
 
 use crate::actor::ActorHandle;
 use crate::call::Arguments;
-use crate::classes::ClassKey;
+use crate::classes::{ClassKey, ClassUse};
 use crate::client::Client;
 use crate::codec::{Encoded, Gift};
 use crate::current;
@@ -147,7 +147,8 @@ impl Call<'_> {
         let outcome = begun.and_then(|()| (self.arguments)(&mut arguments)).and_then(|()| {
             let class = class_of(&client, self, returns)?;
             let name = name.as_deref().unwrap_or_default();
-            let call = NamedCall { definition: self.definition, class, returns, site: self.site, name };
+            let (definition, site) = (self.definition, self.site);
+            let call = NamedCall { definition, class: class.number(), returns, site, name };
             send_call(&client, &call, &mut arguments, claim)
         });
         arguments.clear();
@@ -209,8 +210,9 @@ impl Call<'_> {
                 arguments.encoded.nested.clear();
                 arguments.keep.push(handle);
             }
-            let step = GraphStep { class, returns, payload_bytes: 0, input_count: 0, priority };
-            graph.add(&client, definition, step, arguments, &frame)
+            let number = class.number();
+            let step = GraphStep { class: number, returns, payload_bytes: 0, input_count: 0, priority };
+            graph.add(&client, definition, (step, class), arguments, &frame)
         });
         FRAME.with_borrow_mut(|kept| *kept = frame);
         outcome
@@ -414,23 +416,23 @@ fn put_encoded(client: &Client, arguments: &Arguments, site: &Location<'_>) -> R
     Ok(handle)
 }
 
-/// The number of a call's class, defining it if it is new.
-fn class_of(client: &Client, call: &mut Call<'_>, returns: u32) -> Result<u32> {
+/// The class of a call, which is defined if it is new.
+fn class_of(client: &Client, call: &mut Call<'_>, returns: u32) -> Result<ClassUse> {
     let definition = std::ptr::from_ref(call.definition).addr();
     let site = std::ptr::from_ref(call.site).addr();
     let client_serial = client.link().serial;
     if call.options.is_none() {
         let known = REMEMBERED.with(|table| table[place_of(definition, site)].get());
         if (known.client, known.definition, known.site) == (client_serial, definition, site) {
-            return Ok(known.class);
+            return Ok(ClassUse::plain(known.class));
         }
     }
     let options = call.options.take();
     let is_plain = options.is_none();
     let key = ClassKey { definition, site, options };
-    let class = client.classes().number(key, |key, number| define(client, key, number, call, returns))?;
+    let class = client.classes().class(key, |key, number| define(client, key, number, call, returns))?;
     if is_plain {
-        let known = Remembered { client: client_serial, definition, site, class };
+        let known = Remembered { client: client_serial, definition, site, class: class.number() };
         REMEMBERED.with(|table| table[place_of(definition, site)].set(known));
     }
     Ok(class)

@@ -38,7 +38,8 @@ pub enum FromClient<'a> {
     },
     /// Names a task class for later submissions: an encoded `TaskClass`.
     DefineClass {
-        /// Number chosen by the client, counting up from 0.
+        /// Number chosen by the client, counting up from 0. One that is named again means the new class for
+        /// what is sent from then on.
         class: u32,
         /// Encoded `TaskClass`.
         definition: &'a [u8],
