@@ -5,7 +5,7 @@ use super::demands::Demands;
 use super::gpus::numbers;
 use super::{Lease, Leases, State};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tharsis_types::{JobId, Resources};
 
 /// Resources that leases, bundles and workers use, added up.
@@ -41,6 +41,9 @@ impl Leases {
         let waits = |lease: &&Lease| matches!(lease.state, State::Waiting(_));
         self.waiting.check(self.leases.values().filter(waits).map(|lease| &*lease.class));
         assert_eq!(demands, self.demands, "what requests wait for is miscounted");
+        let of_jobs: BTreeSet<_> =
+            self.workers.iter().map(|(client, worker)| (worker.job, *client)).collect();
+        assert_eq!(of_jobs, self.of_job, "a worker is not among those of its job");
         let idle = self.workers.values().filter(|w| w.lease.is_none());
         assert_eq!(
             idle.count(),

@@ -110,6 +110,7 @@ impl Leases {
     pub(super) fn forget_worker(&mut self, client: ClientId) {
         self.end_idle(client);
         if let Some(worker) = self.workers.remove(&client) {
+            self.of_job.remove(&(worker.job, client));
             self.processes.leave(worker.process);
         }
     }

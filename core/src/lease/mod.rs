@@ -114,6 +114,8 @@ pub struct Leases {
     total: Resources,
     stock: Stock,
     workers: BTreeMap<ClientId, Worker>,
+    /// The workers of each job.
+    of_job: BTreeSet<(JobId, ClientId)>,
     idle: Idle,
     hosts: Hosts,
     bundles: Bundles,
@@ -207,6 +209,7 @@ impl Leases {
             shares: Shares::new(total.clone()),
             total,
             workers: BTreeMap::new(),
+            of_job: BTreeSet::new(),
             idle: Idle::default(),
             hosts: Hosts::default(),
             bundles: Bundles::default(),
@@ -261,7 +264,7 @@ impl Leases {
 
     /// Workers of a job.
     pub fn workers_of(&self, job: JobId) -> impl Iterator<Item = ClientId> {
-        self.workers.iter().filter(move |(_, w)| w.job == job).map(|(c, _)| *c)
+        self.of_job.range((job, ClientId(0))..=(job, ClientId(u32::MAX))).map(|(_, client)| *client)
     }
 
     /// Whether a worker's task is blocked, or waits for its CPUs.
@@ -369,6 +372,7 @@ impl Leases {
         let worker = Worker { job, process, gpus, lease: None, idle_since: None, lent: None, calls: 0 };
         let before = self.workers.insert(client, worker);
         assert!(before.is_none(), "{client:?} is ready twice");
+        self.of_job.insert((job, client));
         self.begin_idle(client);
         self.employ(client, out);
         self.rest(client, out);
@@ -389,6 +393,7 @@ impl Leases {
     pub fn worker_cut_off(&mut self, client: ClientId, out: &mut Vec<Effect>) {
         self.end_idle(client);
         let Some(worker) = self.workers.remove(&client) else { return };
+        self.of_job.remove(&(worker.job, client));
         self.processes.leave(worker.process);
         if let Some(key) = worker.lease
             && let Some(lease) = self.leases.remove(&key)

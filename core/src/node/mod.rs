@@ -364,7 +364,9 @@ impl Node {
     /// Makes the decisions that were left for the end of a batch of events.
     pub fn settle(&mut self, now: Now, out: &mut Vec<Action>) {
         self.tell_time(now);
-        self.end_outlived(out);
+        if self.owner.take_undetached() {
+            self.end_outlived(out);
+        }
         self.retry_for_room(now, out);
         self.refresh_view();
         self.schedule(now, out);

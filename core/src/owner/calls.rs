@@ -39,6 +39,12 @@ impl Owner {
         self.actors.has_detached(job) || self.groups.has_detached(job)
     }
 
+    /// Whether a job has lost the last of its actors, or of its placement groups, that live without its
+    /// driver, since this was asked last.
+    pub fn take_undetached(&mut self) -> bool {
+        self.actors.take_undetached() | self.groups.take_undetached()
+    }
+
     /// A constructor has returned: its actor lives, and the task goes on until the actor ends.
     pub(super) fn actor_lives(
         &mut self,

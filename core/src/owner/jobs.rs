@@ -5,6 +5,7 @@ use crate::Now;
 use crate::jobs::JobSet;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tharsis_types::hash::IdMap;
 use tharsis_types::{Failure, FailureKind, JobId, JobQuota};
 
 /// Jobs whose driver is gone.
@@ -63,6 +64,51 @@ impl EndedJobs {
     /// Asserts that the ending jobs are among the ended ones.
     pub(super) fn check(&self) {
         assert!(self.ending.iter().all(|job| self.all.contains(*job)), "a job goes that has not ended");
+    }
+}
+
+/// Things that live on without the driver of their job: actors, or placement groups.
+#[derive(Debug, Default)]
+pub(super) struct Detached {
+    of_job: IdMap<JobId, usize>,
+    /// Whether the last one of some job has ended.
+    last_left: bool,
+}
+
+impl Detached {
+    /// A thing of a job needs no driver.
+    pub(super) fn enter(&mut self, job: JobId) {
+        *self.of_job.entry(job).or_default() += 1;
+    }
+
+    /// One has ended.
+    pub(super) fn leave(&mut self, job: JobId) {
+        let count = self.of_job.get_mut(&job).filter(|count| 0 < **count);
+        assert!(count.is_some(), "more of {job} has ended than lived without its driver");
+        if let Some(count) = count {
+            *count -= 1;
+            if *count == 0 {
+                self.of_job.remove(&job);
+                self.last_left = true;
+            }
+        }
+    }
+
+    /// Whether the last one of some job has ended since this was asked last.
+    pub(super) fn take_last_left(&mut self) -> bool {
+        std::mem::take(&mut self.last_left)
+    }
+
+    /// Whether a job has any.
+    pub(super) fn has(&self, job: JobId) -> bool {
+        self.of_job.contains_key(&job)
+    }
+
+    /// Asserts that those of each job are counted.
+    pub(super) fn check(&self, jobs: impl Iterator<Item = JobId>) {
+        let mut counted = IdMap::<JobId, usize>::default();
+        jobs.for_each(|job| *counted.entry(job).or_default() += 1);
+        assert_eq!(counted, self.of_job, "what lives without its driver is miscounted");
     }
 }
 

@@ -31,6 +31,7 @@ mod tests;
 
 pub(super) use home::Home;
 
+use super::jobs::Detached;
 use super::tasks::{TaskState, Tasks};
 use super::{Effect, Object, Task};
 use crate::slab::Slot;
@@ -61,6 +62,8 @@ pub(super) struct Actors {
     constructors: IdMap<Slot<Object>, Slot<Task>>,
     /// Actors that live without handles, until they end otherwise, and their jobs.
     detached: IdMap<Slot<Object>, JobId>,
+    /// The same, by job.
+    detached_of: Detached,
     called: IdMap<Slot<Object>, Called>,
     calls: IdMap<Slot<Task>, Call>,
     attachments: IdMap<LeaseId, Attachment>,
@@ -155,16 +158,22 @@ impl Actors {
     pub(super) fn detach_from_handles(&mut self, actor: Slot<Object>, job: JobId) {
         let before = self.detached.insert(actor, job);
         assert!(before.is_none(), "{actor:?} is detached twice");
+        self.detached_of.enter(job);
     }
 
     /// An actor has ended; whether it needed no handles.
     pub(super) fn detached_ends(&mut self, actor: Slot<Object>) -> bool {
-        self.detached.remove(&actor).is_some()
+        self.detached.remove(&actor).inspect(|job| self.detached_of.leave(*job)).is_some()
     }
 
     /// Whether an actor of a job lives on without its driver.
     pub(super) fn has_detached(&self, job: JobId) -> bool {
-        self.detached.values().any(|of| *of == job)
+        self.detached_of.has(job)
+    }
+
+    /// Whether a job has lost the last of these actors, since this was asked last.
+    pub(super) fn take_undetached(&mut self) -> bool {
+        self.detached_of.take_last_left()
     }
 
     /// Actors that need no handles: each counts as a use.
@@ -490,6 +499,7 @@ impl Actors {
     /// Asserts that each call stands in the place of its state, and that attachments and actors agree.
     pub(super) fn check(&self, tasks: &Tasks) {
         let mut places: IdMap<Slot<Task>, Option<LeaseId>> = IdMap::default();
+        self.detached_of.check(self.detached.values().copied());
         let timed = self.called.values().filter(|called| called.look_at.is_some()).count();
         assert_eq!(timed, self.looks.len(), "an actor that is gone is looked for");
         for (actor, called) in &self.called {

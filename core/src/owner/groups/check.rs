@@ -13,6 +13,8 @@ impl Groups {
 
     /// Asserts that leases and bundles agree, and that each group is in the state of its bundles.
     pub(in crate::owner) fn check(&self) {
+        let detached = self.all.values().filter(|group| group.is_detached);
+        self.detached_of.check(detached.map(|group| group.job));
         let mut leases = 0;
         for (slot, group) in &self.all {
             let id = group.id;

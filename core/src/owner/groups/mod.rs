@@ -33,6 +33,7 @@ pub(super) use known::{KnownGroups, Nodes};
 pub use shown::GroupStage;
 pub(super) use shown::Shown;
 
+use super::jobs::Detached;
 use super::{Effect, Object, Task};
 use crate::place::{GroupPlan, View};
 use crate::slab::Slot;
@@ -76,6 +77,8 @@ const LONG_EVERY: u32 = 4;
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     all: IdMap<Slot<Object>, Group>,
+    /// Those that outlive their drivers, by job.
+    detached_of: Detached,
     /// Leases that hold bundles, were asked for them, or end because their node drains.
     held: Held,
     /// Groups to plan, in the order in which they were made.
@@ -210,6 +213,9 @@ impl Groups {
         let before = self.all.insert(output, group);
         assert!(before.is_none(), "{id} makes two groups");
         self.dirty.insert((self.last_number, output));
+        if is_detached {
+            self.detached_of.enter(id.job());
+        }
     }
 
     /// Whether there is no group, made or used.
@@ -230,6 +236,9 @@ impl Groups {
     /// A group is removed: all its leases go back.
     pub(super) fn ends(&mut self, group: Slot<Object>, out: &mut Vec<Effect>) -> Option<Gone> {
         let gone = self.all.remove(&group)?;
+        if gone.is_detached {
+            self.detached_of.leave(gone.job);
+        }
         self.dirty.remove(&(gone.number, group));
         self.held.stand_no_more(group);
         if let Some(at) = gone.timer {
@@ -245,7 +254,12 @@ impl Groups {
 
     /// Whether a group of a job lives on without its driver.
     pub(super) fn has_detached(&self, job: JobId) -> bool {
-        self.all.values().any(|group| group.is_detached && group.job == job)
+        self.detached_of.has(job)
+    }
+
+    /// Whether a job has lost the last group that outlives its driver, since this was asked last.
+    pub(super) fn take_undetached(&mut self) -> bool {
+        self.detached_of.take_last_left()
     }
 
     /// Groups that need no handles: each counts as a use.
