@@ -10,6 +10,7 @@
 //! [`crate::rights`].
 
 use crate::caller::{Caller, Who};
+use crate::crowds::Crowds;
 use crate::descriptors::Descriptors;
 use crate::message::is_of_machine;
 use crate::owners::Owners;
@@ -21,6 +22,7 @@ use crate::shares::{Part, Shares};
 use crate::within::within;
 use hyper_util::rt::TokioIo;
 use std::io::{self, Read, Write};
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -69,6 +71,7 @@ pub struct Gate {
     revoked: Revoked,
     shares: Shares,
     per_machine_max: usize,
+    pub(crate) crowds: Crowds,
     counts: Arc<PortCounts>,
 }
 
@@ -236,8 +239,8 @@ impl Gate {
             Trust::Secret(_) => Revoked::nobody(),
         };
         let per_machine_max = Descriptors::of_process().per_machine_max();
-        let shares = Shares::default();
-        Gate { trust, signer: None, revoked, shares, per_machine_max, counts: Arc::default() }
+        let (shares, crowds, counts) = Default::default();
+        Gate { trust, signer: None, revoked, shares, per_machine_max, crowds, counts }
     }
 
     /// Signs certificates for machines that join, as well. Its authority knows which ones were shut out.
@@ -295,7 +298,7 @@ impl Gate {
     pub(crate) async fn admit(&self, mut stream: TcpStream) -> Result<Admission, ProofError> {
         // Its latency matters more than its count of packets; without this it is only slower.
         let _nodelay = stream.set_nodelay(true);
-        let called = stream.local_addr()?;
+        let (called, source) = (stream.local_addr()?, stream.peer_addr()?.ip());
         // The part of the machine is taken when it is allowed in, before it hears of that.
         let counted = Mutex::new(None);
         let (caller, transport) = match &self.trust {
@@ -321,10 +324,10 @@ impl Gate {
                 }
             }
             Trust::Identity(tls) => {
-                let stream = self.shake_hands(tls, stream).await?;
-                let mut stream = stream;
+                let mut stream = self.shake_hands(tls, stream, source).await?;
                 let connection = stream.get_ref().1;
                 let who = subject_of(connection.peer_certificates()).map_or(Who::Stranger, Who::Certified);
+                self.crowds.met(source, who.machine().is_some_and(|own| self.revoked.check(own).is_ok()));
                 let key = Secret::from_bytes(proof_key(connection)?);
                 let allow = |claim: &Claim| {
                     let part = self.allow(who, claim)?;
@@ -345,8 +348,7 @@ impl Gate {
                 }
             }
         };
-        let machine = caller.who.machine();
-        let cut = machine.map(|machine| Cut::when(&self.revoked, machine));
+        let cut = caller.who.machine().map(|machine| Cut::when(&self.revoked, machine));
         let part = counted.into_inner().unwrap_or_else(PoisonError::into_inner);
         let admitted = Some(self.admitted(caller));
         Ok(Admission::Caller(caller, Stream { transport, admitted, cut, _part: part }))
@@ -360,6 +362,7 @@ impl Gate {
         &self,
         tls: &Tls,
         mut stream: TcpStream,
+        source: IpAddr,
     ) -> Result<tokio_rustls::server::TlsStream<TcpStream>, ProofError> {
         let shake = async {
             let mut first = [0; proof::HTTP2.len()];
@@ -368,13 +371,10 @@ impl Gate {
             }
             if first[0] != TLS_HANDSHAKE {
                 proof::refuse_clear(&mut stream, first == proof::HTTP2).await;
-                let is_look = first == proof::KNOCK;
-                return Err(if is_look {
-                    ProofError::Look
-                } else {
-                    ProofError::Refused(Reason::TlsRequired)
-                });
+                let refused = ProofError::Refused(Reason::TlsRequired);
+                return Err(if first == proof::KNOCK { ProofError::Look } else { refused });
             }
+            self.crowds.turn(source).await;
             TlsAcceptor::from(tls.server()).accept(stream).await.map_err(ProofError::Tls)
         };
         within(PROOF_WAIT, shake).await?

@@ -5,7 +5,7 @@
 //! with [`Purpose::Join`]: one frame each way, a little-endian length of four bytes and a protobuf message.
 
 use crate::caller::{Caller, Who};
-use crate::connection::{Called, Credentials, Signer, Stream, Trust};
+use crate::connection::{Called, Credentials, Gate, Signer, Stream, Trust};
 use crate::owners::Claimed;
 use crate::proof::{self, CALLER_WAIT, PROOF_WAIT, ProofError, Purpose, Secret};
 use crate::within::within;
@@ -22,16 +22,25 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsConnector;
 
+pub use crate::crowds::{CERTIFICATE_EVERY, CERTIFICATES_AT_ONCE, STRANGER_EVERY, STRANGERS_AT_ONCE};
+
 const FRAME_BYTES_MAX: u32 = 16 << 10;
+const TOO_OFTEN: &str = "this machine asks for certificates too often: ask again";
 /// The time for which a caller waits for its certificate. The authority notes whose it is on its disk, which
 /// may be busy.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
-/// Requests for which the authority works at a time: each has a thread, which may wait for the disk.
-static WORKING: Semaphore = Semaphore::const_new(4);
+/// Requests of machines and nodes for which the authority works at a time: each has a thread, which may wait
+/// for the disk.
+static FOR_MACHINES: Semaphore = Semaphore::const_new(4);
+/// The same for strangers, whose tokens are read: they do not hold up the certificates of members.
+static FOR_STRANGERS: Semaphore = Semaphore::const_new(2);
 
 /// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
+    /// The machine asks for certificates more often than the authority signs for one.
+    #[error("{0}")]
+    Busy(String),
     /// The key or the answer is of no use.
     #[error(transparent)]
     Identity(#[from] IdentityError),
@@ -91,6 +100,9 @@ struct Answer {
     /// The machine's new certificate.
     #[prost(bytes = "vec", tag = "7")]
     machine: Vec<u8>,
+    /// The same request may have a certificate later.
+    #[prost(bool, tag = "8")]
+    again: bool,
 }
 
 /// The certificates that a node was given.
@@ -174,17 +186,28 @@ async fn ask(mut stream: Stream, request: Request) -> Result<Answer, JoinError> 
     };
     let answer = within(ANSWER_WAIT, exchange).await.map_err(|_| JoinError::Late)?;
     let answer = answer.map_err(ProofError::Io)?;
-    if answer.refused.is_empty() { Ok(answer) } else { Err(JoinError::Refused(answer.refused)) }
+    match (answer.refused.is_empty(), answer.again) {
+        (true, _) => Ok(answer),
+        (false, true) => Err(JoinError::Busy(answer.refused)),
+        (false, false) => Err(JoinError::Refused(answer.refused)),
+    }
 }
 
 /// Answers one request.
-pub(crate) async fn serve(signer: &Signer, caller: Caller, mut stream: Stream) {
+pub(crate) async fn serve(gate: &Gate, signer: &Signer, caller: Caller, mut stream: Stream) {
     // A caller that breaks off or stalls gets nothing, and may ask again.
     let Ok(Ok(request)) = within(PROOF_WAIT, read::<Request>(&mut stream)).await else { return };
-    let answer = sign(signer, caller, request).await.unwrap_or_else(|error| {
+    let asking = caller.who.machine().map(|machine| gate.crowds.ask(machine));
+    let signed = match &asking {
+        Some(None) => Err(JoinError::Busy(TOO_OFTEN.to_owned())),
+        Some(Some(_)) | None => sign(signer, caller, request).await,
+    };
+    let answer = signed.unwrap_or_else(|error| {
         tracing::info!(%error, "a certificate is refused");
-        Answer { refused: error.to_string(), ..Answer::default() }
+        let again = matches!(error, JoinError::Busy(_));
+        Answer { refused: error.to_string(), again, ..Answer::default() }
     });
+    drop(asking);
     let answering = async {
         write(&mut stream, &answer).await?;
         stream.shutdown().await
@@ -195,11 +218,12 @@ pub(crate) async fn serve(signer: &Signer, caller: Caller, mut stream: Stream) {
 /// Has the authority work on a thread that may wait for its disk: those of connections serve others.
 async fn on_disk<T: Send + 'static>(
     authority: &Arc<Authority>,
+    working: &'static Semaphore,
     work: impl FnOnce(&Authority) -> Result<T, IdentityError> + Send + 'static,
 ) -> Result<T, JoinError> {
     let failed =
         |cause: &dyn std::fmt::Display| JoinError::Refused(format!("nothing is signed now: {cause}"));
-    let working = WORKING.acquire().await.map_err(|cause| failed(&cause))?;
+    let working = working.acquire().await.map_err(|cause| failed(&cause))?;
     let authority = Arc::clone(authority);
     let done = tokio::task::spawn_blocking(move || {
         let _working = working;
@@ -210,30 +234,32 @@ async fn on_disk<T: Send + 'static>(
 
 async fn sign(signer: &Signer, caller: Caller, request: Request) -> Result<Answer, JoinError> {
     let (authority, lifetime) = (&signer.authority, signer.lifetime);
+    let working = if request.token.is_empty() { &FOR_MACHINES } else { &FOR_STRANGERS };
     let Request { token, public_key, host, node, machine_key } = request;
     let (certificate, machine) = if token.is_empty() {
         let Who::Certified(machine) = caller.who else { return Err(IdentityError::UnknownToken.into()) };
         let renew_machine = move |authority: &Authority| authority.renew_machine(machine, &machine_key);
-        let renewed = on_disk(authority, renew_machine).await?;
+        let renewed = on_disk(authority, &FOR_MACHINES, renew_machine).await?;
         let certificate = if public_key.is_empty() {
             Vec::new()
         } else {
             check_owner(signer, machine, node).await?;
-            on_disk(authority, move |authority| authority.renew(machine, node, &public_key, lifetime)).await?
+            let renew = move |authority: &Authority| authority.renew(machine, node, &public_key, lifetime);
+            on_disk(authority, &FOR_MACHINES, renew).await?
         };
         (certificate, renewed)
     } else {
         let token: Token = token.parse()?;
         let admit = move |authority: &Authority| authority.admit(&token, &public_key, &host);
-        (on_disk(authority, admit).await?, Vec::new())
+        (on_disk(authority, &FOR_STRANGERS, admit).await?, Vec::new())
     };
     let lifetime_ms = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX);
     // Read after the signatures: if the key was replaced in between, its successor's members believe in both.
-    let anchors = on_disk(authority, Authority::anchors).await?;
+    let anchors = on_disk(authority, working, Authority::anchors).await?;
     let former = anchors.former.map(|former| (former.certificate, former.cross));
     let (former, cross) = former.unwrap_or_default();
-    let refused = String::new();
-    Ok(Answer { certificate, authority: anchors.current, refused, lifetime_ms, former, cross, machine })
+    let authority = anchors.current;
+    Ok(Answer { certificate, authority, lifetime_ms, former, cross, machine, ..Answer::default() })
 }
 
 /// Refuses a node that another control store gave to another machine.
@@ -242,7 +268,8 @@ async fn check_owner(signer: &Signer, machine: Subject, node: u64) -> Result<(),
     let may_have = machine.role.has_nodes() && machine.node.is_none_or(|own| own == node);
     let Some(owners) = signer.owners.as_ref().filter(|_| may_have) else { return Ok(()) };
     // The word of this authority comes first: a claim that it would refuse must leave nothing in the table.
-    let known = on_disk(&signer.authority, move |authority| authority.machine_of(node)).await?;
+    let owner = move |authority: &Authority| authority.machine_of(node);
+    let known = on_disk(&signer.authority, &FOR_MACHINES, owner).await?;
     if known.is_some_and(|owner| owner != machine.machine) {
         return Err(IdentityError::NotItsNode(format!("{node:016x}")).into());
     }

@@ -42,6 +42,7 @@ pub mod rows {
     pub use tharsis_identity::Row;
 }
 
+mod crowds;
 mod descriptors;
 mod generated;
 mod hexadecimal;

@@ -2,7 +2,8 @@
 //! handler gets it.
 //!
 //! Connections that have not proved anything cost a socket and a few hundred bytes each. There are at most
-//! [`UNPROVED_MAX`] of them: one more ends the oldest, so that silent ones keep nobody out. Callers without a
+//! [`UNPROVED_MAX`] of them: one more ends the oldest of the address that has most, so that silent ones keep
+//! nobody out, and those of one machine none of others. Callers without a
 //! certificate that ask for one are among them until they have their answer, and so are scrapes. A part of
 //! the process's descriptors is not for connections at all (`descriptors.rs`).
 
@@ -11,8 +12,9 @@ use crate::connection::{Admission, Gate, Stream};
 use crate::descriptors::Descriptors;
 use crate::proof::{ProofError, Purpose};
 use crate::{join, scrape};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
+use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,6 +30,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// Between two lines about descriptors that are short.
 const SHORT_EVERY: Duration = Duration::from_secs(60);
+
+/// A connection that has not proved itself: its address, and the task that waits for it.
+type Unproved = (IpAddr, AbortHandle);
 
 /// Takes connections up.
 pub trait PortHandler: Send + Sync + 'static {
@@ -52,14 +57,20 @@ pub async fn accept<R: PortHandler>(listener: TcpListener, gate: Gate, handler: 
         let is_short = accepted.as_ref().map_or(true, |(stream, _)| descriptors.is_short(stream.as_raw_fd()));
         if is_short {
             say_short(&mut said, accepted.as_ref().err());
-            let has_ended = end_oldest(&mut unproved);
+            unproved.retain(|(_, proving): &Unproved| !proving.is_finished());
+            let has_ended = end_one(&mut unproved);
             if !has_ended || accepted.is_err() {
                 sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         }
-        let Ok((stream, _)) = accepted else { continue };
-        make_room(&mut unproved);
+        let Ok((stream, source)) = accepted else { continue };
+        if UNPROVED_MAX <= unproved.len() {
+            unproved.retain(|(_, proving): &Unproved| !proving.is_finished());
+        }
+        if UNPROVED_MAX <= unproved.len() {
+            end_one(&mut unproved);
+        }
         let (gate, handler) = (Arc::clone(&gate), Arc::clone(&handler));
         let proving = tokio::spawn(async move {
             match gate.admit(stream).await {
@@ -68,11 +79,11 @@ pub async fn accept<R: PortHandler>(listener: TcpListener, gate: Gate, handler: 
                     match signer {
                         // Not a task of its own: without a certificate the proof proves nothing.
                         Some(signer) if caller.who == Who::Stranger => {
-                            join::serve(&signer, caller, stream).await;
+                            join::serve(&gate, &signer, caller, stream).await;
                         }
                         // A task of its own: what was proved is no longer in the way.
                         Some(signer) => {
-                            tokio::spawn(async move { join::serve(&signer, caller, stream).await });
+                            tokio::spawn(async move { join::serve(&gate, &signer, caller, stream).await });
                         }
                         None => {
                             tokio::spawn(async move { handler.take(caller, stream).await });
@@ -93,14 +104,21 @@ pub async fn accept<R: PortHandler>(listener: TcpListener, gate: Gate, handler: 
                 }
             }
         });
-        unproved.push_back(proving.abort_handle());
+        unproved.push_back((source.ip(), proving.abort_handle()));
     }
 }
 
-/// Ends the oldest connection that has not proved anything; whether there was one.
-fn end_oldest(unproved: &mut VecDeque<AbortHandle>) -> bool {
-    unproved.retain(|proving| !proving.is_finished());
-    unproved.pop_front().inspect(AbortHandle::abort).is_some()
+/// Ends the oldest connection of the address that has most which have not proved anything; whether there was
+/// one.
+fn end_one(unproved: &mut VecDeque<Unproved>) -> bool {
+    let mut counts = HashMap::new();
+    for (source, _) in &*unproved {
+        *counts.entry(*source).or_insert(0) += 1;
+    }
+    let most = counts.values().max().copied();
+    let oldest = unproved.iter().position(|(source, _)| counts.get(source).copied() == most);
+    let ended = oldest.and_then(|oldest| unproved.remove(oldest));
+    ended.inspect(|(_, proving)| proving.abort()).is_some()
 }
 
 /// Says, not too often, that connections are refused for want of descriptors.
@@ -110,16 +128,5 @@ fn say_short(said: &mut Option<Instant>, cause: Option<&std::io::Error>) {
         let cause =
             cause.map_or_else(|| "the rest is kept for workers and files".to_owned(), |e| e.to_string());
         tracing::error!(cause, "connections are refused: this process may not have more open files");
-    }
-}
-
-/// Forgets connections that were proved or refused, and ends the oldest others above the limit.
-fn make_room(unproved: &mut VecDeque<AbortHandle>) {
-    if unproved.len() < UNPROVED_MAX {
-        return;
-    }
-    unproved.retain(|proving| !proving.is_finished());
-    while UNPROVED_MAX <= unproved.len() {
-        unproved.pop_front().inspect(AbortHandle::abort);
     }
 }

@@ -392,11 +392,12 @@ fn is_away(error: &JoinError) -> bool {
     is_unproved || is_slow(error) || matches!(error, JoinError::Unreachable { .. } | JoinError::Late)
 }
 
-/// Whether somebody took the connection and proved nothing: this machine or the other one may be busy.
+/// Whether somebody took the connection and proved nothing, or put us off: this machine or the other one may
+/// be busy.
 fn is_slow(error: &JoinError) -> bool {
     use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     match error {
-        JoinError::Proof(ProofError::Timeout(_)) => true,
+        JoinError::Busy(_) | JoinError::Proof(ProofError::Timeout(_)) => true,
         JoinError::Proof(ProofError::Io(cause) | ProofError::Tls(cause)) => {
             matches!(cause.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
         }
@@ -449,6 +450,7 @@ mod tests {
             assert_eq!(is_away(&error), !expected.is_zero(), "{error}");
         }
         assert!(JOIN_PATIENCE < SLOW_PATIENCE);
+        assert_eq!(patience(&JoinError::Busy("later".to_owned())), SLOW_PATIENCE);
         assert_eq!(patience(&JoinError::Refused("no".to_owned())), Duration::ZERO);
     }
 

@@ -6,6 +6,7 @@
 //! | `backends.rs` | every check of the suite against every back end |
 //! | `service.rs` | the service over loopback: membership, jobs, code units, keys |
 //! | `doors.rs` | every call by every role with every certificate, at heads and members |
+//! | `crowds.rs` | machines and strangers that ask a head without end |
 //! | `identity.rs` | roles, certificates and tokens |
 //! | `stores.rs` | several control stores over one back end |
 //! | `etcd.rs` | the service over an etcd that is compacted, full, or asks for users |
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod backends;
+mod crowds;
 mod doors;
 mod etcd;
 mod identity;
