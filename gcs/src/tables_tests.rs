@@ -2,37 +2,66 @@
 
 use super::*;
 use crate::backend::Response;
-use crate::keyspace::{EmbeddedLimits, Entry, KeySpace};
+use crate::journal::Journal;
+use crate::keyspace::{Commit, EmbeddedLimits, Entry, KeySpace};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tharsis_protos::control::{ClusterId, JobEnd};
 use tharsis_types::Resources;
 use tokio::time::Instant;
 
-/// A store for one test.
-struct Store(KeySpace);
+/// A store for one test, and its file if it has one.
+struct Store(KeySpace, Option<Journal>);
 
 impl Store {
     fn new() -> Store {
-        Store(KeySpace::empty(EmbeddedLimits::default(), Instant::now()))
+        Store(KeySpace::empty(EmbeddedLimits::default(), Instant::now()), None)
+    }
+
+    fn at(path: &Path) -> Store {
+        let (journal, space) = Journal::open(path, EmbeddedLimits::default()).unwrap();
+        Store(space, Some(journal))
     }
 
     fn run(&mut self, txn: &Txn) -> TxnResult {
         let (commit, result) = self.0.plan(txn).unwrap();
-        self.0.apply(commit, Instant::now());
+        self.apply(commit);
         result
     }
 
     fn grant(&mut self) -> StoreLease {
         let (commit, lease) = self.0.plan_grant(Duration::from_secs(9)).unwrap();
-        self.0.apply(commit, Instant::now());
+        self.apply(commit);
         lease
+    }
+
+    fn apply(&mut self, commit: Commit) {
+        if let Some(journal) = self.1.as_ref().filter(|_| !commit.is_empty()) {
+            journal.commit(&commit).unwrap();
+        }
+        self.0.apply(commit, Instant::now());
+    }
+
+    /// All entries, as text.
+    fn shown(&mut self) -> String {
+        let result = self.run(&Txn::always(vec![Op::range("")]));
+        let mut text = String::new();
+        for KeyValue { key, value, version, lease, .. } in ranged(&result, 0).0 {
+            let value = match String::from_utf8(value.clone()) {
+                Ok(text) if text.bytes().all(|byte| b' ' <= byte) => text,
+                _ => format!("{value:02x?}"),
+            };
+            let lease = lease.map_or(String::new(), |lease| format!(", lease {}", lease.0));
+            writeln!(text, "{} (version {version}{lease}) {value}", String::from_utf8_lossy(key)).unwrap();
+        }
+        text
     }
 
     fn revoke(&mut self, lease: StoreLease) {
         let commit = self.0.plan_revoke(lease).unwrap();
-        self.0.apply(commit, Instant::now());
+        self.apply(commit);
     }
 
     fn keys(&mut self) -> Vec<String> {
@@ -355,9 +384,8 @@ fn records_of_other_releases_are_read() {
     );
 }
 
-/// Tables with an entry of each kind, as text.
-fn written() -> String {
-    let mut store = Store::new();
+/// Writes an entry of each kind; returns the lease of some of them.
+fn fill(store: &mut Store) -> StoreLease {
     let lease = store.grant();
     let mut member = node(7);
     member.machine = Some("00000000000000aa".to_owned());
@@ -384,26 +412,28 @@ fn written() -> String {
     assert!(store.run(&end_job(&ended, 1).unwrap()).succeeded);
     let running = store.make(4);
     assert!(store.run(&set_program(running.info.id, CodeUnitId([5; 32]), 1)).succeeded);
-    let result = store.run(&Txn::always(vec![Op::range("")]));
-    let mut text = String::new();
-    for KeyValue { key, value, version, lease, .. } in ranged(&result, 0).0 {
-        let value = match String::from_utf8(value.clone()) {
-            Ok(text) if text.bytes().all(|byte| b' ' <= byte) => text,
-            _ => format!("{value:02x?}"),
-        };
-        let lease = lease.map_or(String::new(), |lease| format!(", lease {}", lease.0));
-        writeln!(text, "{} (version {version}{lease}) {value}", String::from_utf8_lossy(key)).unwrap();
-    }
+    lease
+}
+
+/// Tables with an entry of each kind, as text.
+fn written() -> String {
+    let mut store = Store::new();
+    let lease = fill(&mut store);
+    let mut text = store.shown();
     // The same in a file.
     let entry = Entry { value: b"value".to_vec(), version: 300, revision: 70_000, lease: Some(lease) };
     writeln!(text, "entry of a file: {:02x?}", postcard::to_stdvec(&entry).unwrap()).unwrap();
     text
 }
 
+/// A recorded file.
+fn recorded(name: &str) -> PathBuf {
+    Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("testdata").join(name)
+}
+
 #[test]
 fn what_this_release_writes_is_what_is_recorded_of_its_version() {
-    let folder = std::env::var("CARGO_MANIFEST_DIR").unwrap();
-    let file = format!("{folder}/testdata/tables-{FORMAT}.txt");
+    let file = recorded(&format!("tables-{FORMAT}.txt"));
     let written = written();
     if std::env::var_os("UPDATE_TABLES").is_some() {
         return std::fs::write(file, written).unwrap();
@@ -411,10 +441,70 @@ fn what_this_release_writes_is_what_is_recorded_of_its_version() {
     let recorded = std::fs::read_to_string(&file).unwrap_or_default();
     assert!(
         written == recorded,
-        "other than {file}:\n{written}\nFormer releases of this version read what is written. If they read it wrongly, \
+        "other than {}:\n{written}\nFormer releases of this version read what is written. If they read it wrongly, \
          raise FORMAT (tables/meta.rs; journal.rs for entries of a file), and keep reading the former one. Then record: \
-         UPDATE_TABLES=1 cargo test -p tharsis-gcs --lib recorded"
+         UPDATE_TABLES=1 cargo test -p tharsis-gcs --lib recorded",
+        file.display()
     );
+}
+
+/// Bytes in a row of a state file as text.
+const ROW_BYTES: usize = 32;
+
+/// A state file as text: its length, and each row with other bytes than zeros, after its offset.
+fn text_of(bytes: &[u8]) -> String {
+    let mut text = format!("{} bytes\n", bytes.len());
+    for (index, row) in bytes.chunks(ROW_BYTES).enumerate().filter(|(_, row)| row.iter().any(|b| *b != 0)) {
+        let digits: String = row.iter().map(|byte| format!("{byte:02x}")).collect();
+        writeln!(text, "{:x} {digits}", index * ROW_BYTES).unwrap();
+    }
+    text
+}
+
+fn bytes_of(text: &str) -> Vec<u8> {
+    let (length, rows) = text.split_once(" bytes\n").unwrap();
+    let mut bytes = vec![0; length.parse().unwrap()];
+    for row in rows.lines() {
+        let (offset, digits) = row.split_once(' ').unwrap();
+        let offset = usize::from_str_radix(offset, 16).unwrap();
+        for (index, digits) in digits.as_bytes().chunks(2).enumerate() {
+            let digits = std::str::from_utf8(digits).unwrap();
+            bytes[offset + index] = u8::from_str_radix(digits, 16).unwrap();
+        }
+    }
+    bytes
+}
+
+/// A file of `--state` of each version, as a release wrote it that had the version: the tables in it, and the
+/// database around them. A recorded file is never written anew.
+#[test]
+fn recorded_state_files_of_all_versions_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let current = recorded(&format!("state-{FORMAT}.txt"));
+    if std::env::var_os("UPDATE_TABLES").is_some() && !current.exists() {
+        let path = folder.path().join("written");
+        fill(&mut Store::at(&path));
+        std::fs::write(&current, text_of(&std::fs::read(&path).unwrap())).unwrap();
+    }
+    for version in 1..=FORMAT {
+        let text = std::fs::read_to_string(recorded(&format!("state-{version}.txt"))).unwrap_or_else(|_| {
+            panic!(
+                "no state file of version {version}: UPDATE_TABLES=1 cargo test -p tharsis-gcs --lib recorded"
+            )
+        });
+        let path = folder.path().join(format!("state-{version}"));
+        std::fs::write(&path, bytes_of(&text)).unwrap();
+        let mut store = Store::at(&path);
+        let tables = std::fs::read_to_string(recorded(&format!("tables-{version}.txt"))).unwrap();
+        let (tables, _) = tables.split_once("entry of a file").unwrap();
+        assert_eq!(store.shown(), tables, "version {version}");
+        // It is written on as well.
+        let value = Txn::always(vec![Op::put(kv_key("later", b"name"), "value")]);
+        assert!(store.run(&value).succeeded);
+        let shown = store.shown();
+        drop(store);
+        assert_eq!(Store::at(&path).shown(), shown);
+    }
 }
 
 #[test]
