@@ -114,6 +114,7 @@ impl Engine {
         for port in self.ports.iter_mut().flatten() {
             port.shutdown("the node stops");
         }
+        self.inbox.close();
         if self.drain.has_begun() {
             self.drain.await_told();
         }
@@ -265,11 +266,16 @@ impl Engine {
                 let (ports, registry) = (self.ports.iter().flatten(), self.effects.registry());
                 let _gone = reply.send(lists::table(now, &self.node, ports, registry, &listing));
             }
-            Input::Log { job, pid, stderr, text } => self.pass_on(job, pid, stderr, &text),
+            Input::Log { job, pid, stderr, text, room: _occupied } => {
+                self.pass_on(job, pid, stderr, &text);
+            }
             Input::Metrics { reply } => {
                 let (sent_bytes, received_bytes) = self.effects.transfer_bytes();
                 // The scraper may have gone.
                 let _gone = reply.send(Counts { gauges: self.node.gauges(), sent_bytes, received_bytes });
+            }
+            Input::Packet { from, packet, room: _occupied } => {
+                self.node.handle(now, Event::PacketReceived { from, packet }, &mut self.actions);
             }
             Input::OpenForTransfer { object, reply } => {
                 let place = self.node.pin_for_transfer(crate::TRANSFER_CLIENT, object);

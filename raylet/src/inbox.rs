@@ -1,4 +1,10 @@
 //! Messages of other threads to the loop.
+//!
+//! Most producers wait for an answer before they put the next message in, so their number bounds those of
+//! their messages. Two kinds do not: other nodes, and the output of workers. What these send takes a part of
+//! a [`Room`], which the loop gives back when it has dealt with it. Who finds no room waits, and no more is
+//! read of its connection or its pipe meanwhile: so a sender that is faster than the loop is slowed down in
+//! the end, and takes no memory here.
 
 use crate::port::Port;
 use crate::windows::RunTime;
@@ -14,8 +20,12 @@ use tharsis_object_store::BellBoard;
 use tharsis_protos::inventory::Inventory;
 use tharsis_protos::listing::{Listing, Table};
 use tharsis_protos::report::Report;
-use tharsis_types::{ClientId, Extent, Failure, JobId, ObjectId, TaskId};
-use tokio::sync::oneshot;
+use tharsis_types::peer::Packet;
+use tharsis_types::{ClientId, Extent, Failure, JobId, NodeId, ObjectId, TaskId};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+/// Room is counted in parts of so many bytes.
+const PART_BYTES: usize = 1024;
 
 /// An input of the loop.
 pub enum Input {
@@ -69,6 +79,8 @@ pub enum Input {
         stderr: bool,
         /// Complete lines.
         text: Vec<u8>,
+        /// The room that it takes.
+        room: Occupied,
     },
     /// A monitor asks for the counts of the node.
     Metrics {
@@ -81,6 +93,15 @@ pub enum Input {
         object: ObjectId,
         /// Takes the answer.
         reply: SyncSender<Option<Place>>,
+    },
+    /// Another node has sent a packet.
+    Packet {
+        /// The node.
+        from: NodeId,
+        /// The packet.
+        packet: Packet,
+        /// The room that it takes.
+        room: Occupied,
     },
     /// The blocks of a region in the annex were allocated, or could not be.
     RegionReady {
@@ -127,11 +148,51 @@ pub struct Counts {
     pub received_bytes: u64,
 }
 
-/// A queue into the loop. Producers are few (sockets, transfers, peers) and each waits for its own answers,
-/// so its length is bounded by their requests under way; packets of peers are bounded by the window of their
-/// link.
+/// Room in the queue for what one sender, or several together, send without waiting for answers.
+#[derive(Clone, Debug)]
+pub struct Room {
+    free: Arc<Semaphore>,
+    parts: u32,
+}
+
+/// A part of a [`Room`] that is in use until this is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Occupied {
+    _parts: Option<OwnedSemaphorePermit>,
+}
+
+impl Room {
+    /// Room for so many bytes.
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
+        let parts = bytes.div_ceil(PART_BYTES).max(1);
+        Self { free: Arc::new(Semaphore::new(parts)), parts: parts as u32 }
+    }
+
+    /// Waits for room for so many bytes, behind those who wait already. What is larger than the whole room
+    /// takes all of it.
+    pub async fn take(&self, bytes: usize) -> Occupied {
+        let parts = u32::try_from(bytes / PART_BYTES + 1).unwrap_or(u32::MAX).min(self.parts);
+        // Nobody closes it.
+        Occupied { _parts: Arc::clone(&self.free).acquire_many_owned(parts).await.ok() }
+    }
+
+    /// As [`Room::take`], on a thread that may wait.
+    pub fn take_on_thread(&self, bytes: usize) -> Occupied {
+        futures::executor::block_on(self.take(bytes))
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    inputs: VecDeque<Input>,
+    is_closed: bool,
+}
+
+/// A queue into the loop.
 pub struct Inbox {
-    queue: Mutex<VecDeque<Input>>,
+    queue: Mutex<Queue>,
     len: AtomicUsize,
     board: BellBoard,
 }
@@ -140,15 +201,18 @@ impl Inbox {
     /// An empty queue that wakes the loop through the board.
     #[must_use]
     pub fn new(board: BellBoard) -> Self {
-        Self { queue: Mutex::new(VecDeque::new()), len: AtomicUsize::new(0), board }
+        Self { queue: Mutex::default(), len: AtomicUsize::new(0), board }
     }
 
     /// Adds an input and wakes the loop.
     pub fn put(&self, input: Input) {
         {
             let mut queue = self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            queue.push_back(input);
-            self.len.store(queue.len(), Ordering::Release);
+            if queue.is_closed {
+                return;
+            }
+            queue.inputs.push_back(input);
+            self.len.store(queue.inputs.len(), Ordering::Release);
         }
         self.board.ring();
     }
@@ -159,14 +223,85 @@ impl Inbox {
             return None;
         }
         let mut queue = self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let input = queue.pop_front();
-        self.len.store(queue.len(), Ordering::Release);
+        let input = queue.inputs.pop_front();
+        self.len.store(queue.inputs.len(), Ordering::Release);
         input
+    }
+
+    /// The loop has ended: drops what nobody takes any more, now and later. Who waits for an answer or for
+    /// room goes on.
+    pub fn close(&self) {
+        let mut queue = self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        queue.is_closed = true;
+        let left = std::mem::take(&mut queue.inputs);
+        self.len.store(0, Ordering::Release);
+        drop(queue);
+        drop(left);
     }
 
     /// Whether the queue was empty at this moment.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len.load(Ordering::Acquire) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::poll;
+    use std::pin::pin;
+    use tharsis_object_store::Segment;
+    use tharsis_object_store::bell::BELL_BOARD_BYTES;
+
+    fn inbox() -> Inbox {
+        let segment = Arc::new(Segment::anonymous(BELL_BOARD_BYTES).unwrap());
+        Inbox::new(BellBoard::at(&segment, 0).unwrap())
+    }
+
+    fn line(text: &[u8], room: Occupied) -> Input {
+        Input::Log { job: JobId(1), pid: 1, stderr: false, text: text.to_vec(), room }
+    }
+
+    #[tokio::test]
+    async fn who_finds_no_room_waits_until_the_loop_has_dealt_with_what_it_sent() {
+        let (inbox, room) = (inbox(), Room::new(4 * PART_BYTES));
+        for _ in 0..4 {
+            inbox.put(line(b"1", room.take(1).await));
+        }
+        let mut next = pin!(room.take(1));
+        assert!(poll!(&mut next).is_pending(), "four are waiting");
+        let first = inbox.take();
+        assert!(poll!(&mut next).is_pending(), "the loop is at it");
+        drop(first);
+        assert!(poll!(&mut next).is_ready());
+    }
+
+    #[tokio::test]
+    async fn what_is_larger_than_the_room_has_all_of_it() {
+        let room = Room::new(4 * PART_BYTES);
+        let small = room.take(1).await;
+        let mut large = pin!(room.take(usize::MAX));
+        assert!(poll!(&mut large).is_pending());
+        drop(small);
+        let Some(large) = futures::FutureExt::now_or_never(large) else { panic!("the room is empty") };
+        assert!(poll!(pin!(room.take(1))).is_pending());
+        drop(large);
+        assert!(poll!(pin!(room.take(1))).is_ready());
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_loop_that_has_ended() {
+        let (inbox, room) = (inbox(), Room::new(PART_BYTES));
+        inbox.put(line(b"1", room.take(1).await));
+        let (reply, answer) = oneshot::channel();
+        inbox.put(Input::Metrics { reply });
+        let mut next = pin!(room.take(1));
+        assert!(poll!(&mut next).is_pending());
+        inbox.close();
+        assert!(answer.await.is_err() && inbox.is_empty());
+        let Some(room) = futures::FutureExt::now_or_never(next) else { panic!("the room is empty") };
+        inbox.put(line(b"2", room));
+        assert!(inbox.take().is_none());
     }
 }

@@ -13,7 +13,7 @@ mod tests;
 use crate::descriptors::{self, LIMIT_VARIABLE};
 use crate::executable::Executable;
 use crate::gpus::{GPUS_VARIABLE, GpuNames};
-use crate::inbox::{Inbox, Input};
+use crate::inbox::{Inbox, Input, Room};
 use crate::logbook::LogBook;
 use crate::pressure::{Children, Roster, ancestry, offer_worker};
 use crate::readiness;
@@ -50,6 +50,8 @@ pub const SHARED_PROCESS: &str = "process ";
 const SETTLE_WAIT: Duration = Duration::from_secs(2);
 /// The time for which a node that stops waits for the ends of its workers.
 const STOP_WAIT: Duration = Duration::from_secs(2);
+/// Bytes of output that wait for the loop.
+const OUTPUT_BYTES_MAX: usize = 8 << 20;
 /// The longest time to wait for a program file that is busy because it was just written.
 const BUSY_FILE_WAIT: Duration = Duration::from_secs(1);
 
@@ -92,6 +94,8 @@ pub struct Processes {
 struct Shared {
     inbox: Arc<Inbox>,
     starting: Starting,
+    /// For output of all workers that the loop has not passed on.
+    output_room: Room,
     workers: Mutex<Workers>,
     /// Notified when a worker has a process, or has ended.
     changed: Condvar,
@@ -157,8 +161,8 @@ impl Processes {
     /// A table without workers; `inbox` gets their ends.
     #[must_use]
     pub fn new(inbox: Arc<Inbox>, starting: Starting) -> Self {
-        let (workers, changed) = (Mutex::default(), Condvar::new());
-        Self { shared: Arc::new(Shared { inbox, starting, workers, changed }) }
+        let (workers, changed, output_room) = (Mutex::default(), Condvar::new(), Room::new(OUTPUT_BYTES_MAX));
+        Self { shared: Arc::new(Shared { inbox, starting, output_room, workers, changed }) }
     }
 
     /// The part that the local socket uses when workers connect.

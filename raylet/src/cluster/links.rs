@@ -2,7 +2,8 @@
 //!
 //! A stream may break at any time; the machine's links repeat what was lost. So nothing here waits for
 //! anybody: a packet that finds its queue full is dropped, a stream that ends is opened again when it is
-//! needed, and the queue outlives its streams.
+//! needed, and the queue outlives its streams. A member that sends faster than the loop takes its packets waits:
+//! no more is read of its stream (`incoming.rs`).
 //!
 //! | a stream | is opened | is closed |
 //! |---|---|---|
@@ -15,11 +16,12 @@
 //! Every packet says who sent it to whom, and both must be what the stream's first packet said. A caller that
 //! is not a member (yet) is refused and calls again.
 
+use super::incoming::receive;
 use super::neighbours::{after, before, is_neighbour};
 use super::noted::Noted;
 use super::waiting::Waiting;
 use crate::drain::{Drain, rows};
-use crate::inbox::{Inbox, Input};
+use crate::inbox::{Inbox, Room};
 use crate::logs::Logs;
 use crate::registry::lock;
 use crate::submissions::Submissions;
@@ -30,7 +32,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tharsis_core::Event;
 use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::NodeInfo;
 use tharsis_protos::logs::{LogLine, LogQuery};
@@ -58,6 +59,8 @@ const OPEN_DEADLINE: Duration = Duration::from_secs(5);
 const MEMBER_WAIT: Duration = Duration::from_secs(2);
 /// The refusal of a caller that is no member. Former releases said `Unavailable`, as for all that passes.
 const NO_MEMBER: RefusalCode = RefusalCode::NotFound;
+/// Bytes of packets of one member that the loop has not dealt with, about. More stay in the connection.
+const ROOM_BYTES: usize = 64 << 20;
 /// Between the first attempts to open a stream.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 /// Between later attempts.
@@ -82,6 +85,8 @@ pub struct Peers {
 pub struct Peer {
     /// Its own description of itself.
     pub info: NodeInfo,
+    /// For packets that came from it.
+    pub(super) room: Room,
     outbox: Mutex<Outbox>,
     news: Notify,
 }
@@ -147,7 +152,7 @@ impl Peers {
         if info.id == self.me || table.contains_key(&info.id) {
             return None;
         }
-        let peer = Arc::new(Peer { info, outbox: Mutex::default(), news: Notify::new() });
+        let peer = Arc::new(Peer::new(info, ROOM_BYTES));
         table.insert(peer.info.id, Arc::clone(&peer));
         self.arrange(&table, peer.info.id);
         drop(table);
@@ -255,6 +260,12 @@ impl Peers {
 }
 
 impl Peer {
+    /// A member without a stream.
+    pub(super) fn new(info: NodeInfo, room_bytes: usize) -> Self {
+        let room = Room::new(room_bytes);
+        Self { info, room, outbox: Mutex::default(), news: Notify::new() }
+    }
+
     fn put(&self, packet: WirePacket) {
         let mut outbox = lock(&self.outbox);
         if outbox.packets.push(packet) {
@@ -269,7 +280,8 @@ impl Peer {
         self.news.notify_waiters();
     }
 
-    fn is_closed(&self) -> bool {
+    /// Whether it has left.
+    pub(super) fn is_closed(&self) -> bool {
         lock(&self.outbox).closed
     }
 
@@ -325,7 +337,7 @@ impl Peer {
     }
 
     /// A packet came.
-    fn note_use(&self) {
+    pub(super) fn note_use(&self) {
         lock(&self.outbox).used = Some(Instant::now());
     }
 
@@ -557,34 +569,4 @@ async fn idle(peer: &Peer) {
             None => sleep(IDLE_MAX).await,
         }
     }
-}
-
-/// Passes packets on until the stream ends; whether the other node closed it.
-async fn receive(me: NodeId, peer: &Peer, inbox: &Inbox, incoming: &mut Incoming) -> bool {
-    let from = peer.info.id;
-    while let Some(packet) = incoming.next().await {
-        let decoded =
-            packet.map_err(|e| e.to_string()).and_then(|p| convert::decode(p).map_err(|bad| bad.to_string()));
-        match decoded {
-            Ok(received) if received.from == from && received.to == me => {
-                if peer.is_closed() {
-                    return false;
-                }
-                peer.note_use();
-                if let Some(fault) = received.fault {
-                    tracing::warn!(%from, %fault, "a message cannot be read: it is passed over");
-                }
-                inbox.put(Input::Event(Event::PacketReceived { from, packet: received.packet }));
-            }
-            Ok(received) => {
-                tracing::warn!(%from, claimed = %received.from, "packet of another node: stream is cut off");
-                return false;
-            }
-            Err(problem) => {
-                tracing::info!(%from, problem, "stream has ended");
-                return false;
-            }
-        }
-    }
-    true
 }

@@ -29,6 +29,7 @@
 mod addresses;
 pub mod code;
 pub mod identity;
+mod incoming;
 pub mod isolation;
 mod joining;
 pub mod links;

@@ -75,6 +75,7 @@ fn read_output(
     stderr: bool,
 ) {
     let (inbox, log, tail) = (Arc::clone(&shared.inbox), Arc::clone(&shared.starting.log), Arc::clone(tail));
+    let room = shared.output_room.clone();
     *lock(&tail.open_pipes) += 1;
     let reader = std::thread::Builder::new().name("output".into()).stack_size(128 << 10);
     let also_tail = Arc::clone(&tail);
@@ -90,13 +91,16 @@ fn read_output(
                 let rest = line.split_off(full);
                 let text = std::mem::replace(&mut line, rest);
                 log.write(unix_ms(), job, pid, stderr, &text);
-                inbox.put(Input::Log { job, pid, stderr, text });
+                // A worker that writes faster than the loop takes it waits for its pipe.
+                let room = room.take_on_thread(text.len());
+                inbox.put(Input::Log { job, pid, stderr, text, room });
             }
         }
         if !line.is_empty() {
             line.push(b'\n');
             log.write(unix_ms(), job, pid, stderr, &line);
-            inbox.put(Input::Log { job, pid, stderr, text: line });
+            let room = room.take_on_thread(line.len());
+            inbox.put(Input::Log { job, pid, stderr, text: line, room });
         }
         tail.pipe_closed();
     });

@@ -110,3 +110,26 @@ fn a_process_keeps_its_id_until_its_workers_are_gone_from_the_table() {
         assert_eq!(departure, Departure::Reported, "it is gone from the table");
     }
 }
+
+/// The loop takes none of it.
+#[test]
+fn output_that_nobody_takes_is_bounded() {
+    let (processes, inbox, folder) = workers_that_say_y(Duration::from_secs(60));
+    processes.start(1, JobId(1), None, Vec::new());
+    let pid = pid_of(&processes, 1);
+    // A worker that does not wait for its pipe has written far more than this by then.
+    let until = Instant::now() + Duration::from_millis(500);
+    while Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    kill_group(pid);
+    let (mut bytes, mut room) = (0, Vec::new());
+    while let Some(input) = inbox.take() {
+        if let Input::Log { text, room: taken, .. } = input {
+            bytes += text.len();
+            room.push(taken);
+        }
+    }
+    assert!((1..=OUTPUT_BYTES_MAX).contains(&bytes), "{bytes} bytes of output wait");
+    drop((room, folder));
+}
