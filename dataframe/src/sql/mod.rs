@@ -8,6 +8,7 @@
 //! | orders by keys whose bounds nobody knows | `sort_keys` |
 //! | values of subqueries that depend on the row by other conditions than equality | `unequal`, `outer_values`, `same_rows` |
 //! | conditions on the one row of an aggregate of all rows | `whole_rows` |
+//! | floats of files and of results | `floats` |
 //! | names of conditions over subqueries, and of casts | `distinct_names`, `name_texts` |
 //! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
@@ -39,6 +40,7 @@ mod distinct_from;
 mod distinct_names;
 mod explain;
 mod files;
+mod floats;
 mod grouped;
 mod keys;
 mod levels;
@@ -71,8 +73,8 @@ use crate::frame::{DataFrame, Frame};
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::TableReference;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::sqlparser::dialect::dialect_from_str;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use std::sync::Arc;
@@ -174,6 +176,9 @@ async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let plan = state.statement_to_plan(statement).await;
     let plan = plan.map_err(|error| reasons::told(error.into(), state))?;
     levels::check_levels(&plan)?;
+    // The plan of a view comes here again where it is read.
+    let is_view = matches!(&plan, LogicalPlan::Ddl(DdlStatement::CreateView(_)));
+    let plan = if is_view { plan } else { floats::as_of_frames(plan)? };
     order::with_orders(typed(asked::as_columns(plan)?)?)
 }
 
