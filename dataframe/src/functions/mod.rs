@@ -4,6 +4,7 @@
 pub(crate) mod arithmetic;
 pub(crate) mod checked;
 mod moments;
+mod only_row;
 mod product;
 mod quantile;
 mod ranks;
@@ -14,6 +15,7 @@ mod windows;
 
 pub(crate) use moments::{kurtosis, skewness};
 use moments::{kurtosis_of, skewness_of};
+pub(crate) use only_row::only_row;
 pub(crate) use product::product;
 pub(crate) use quantile::quantile;
 pub(crate) use sliding::{
@@ -47,6 +49,7 @@ pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
     for function in row_functions() {
         registry.register_udf(Arc::clone(function))?;
     }
+    registry.register_udf(only_row::function())?;
     // Its name elsewhere.
     let sign = ScalarUDF::clone(&datafusion::functions::math::signum()).with_aliases(["sign"]);
     registry.register_udf(Arc::new(sign))?;

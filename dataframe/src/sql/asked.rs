@@ -4,23 +4,26 @@
 //! window, a condition of `ON` and a set of groups read them here as columns that a projection below has
 //! computed, and one above leaves out again. Clauses that cannot be written so are refused by their names.
 
-use super::below::{Below, apart, asks, has_asked};
+use super::below::{Below, apart, asks, has_asked, is_subquery};
 use super::compared_names::with_named_values;
 use super::counted_sets::{counted, is_counted};
+use super::dependent;
 use super::grouped::{grouped, has_computed_sets};
+use super::laterals::{lateral_of, with_lateral};
 use super::moving_rows::{has_truths, of_moving_rows};
+use super::plain::{is_plain_condition, is_plain_lateral, is_plain_value, simplest, subquery_of};
 use super::plans::{columns, projection};
+use super::reads::{depends, outer_columns};
 use super::sort_keys::{has_computed_keys, has_computed_orders, has_unbounded, is_unbounded};
-use super::whole_rows::as_values;
-use super::{unequal, wrong_joins};
 use crate::error::Result;
-use crate::stage::asked_values::{BY_OTHERS, depends_by_equality};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, JoinType, Result as EngineResult, not_impl_err};
+use datafusion::common::{Column, JoinType, Result as EngineResult, not_impl_datafusion_err, not_impl_err};
 use datafusion::logical_expr::expr::Sort as SortKey;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::{Join, Sort, Window};
-use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
+use datafusion::logical_expr::utils::{
+    conjunction, merge_schema, split_conjunction, split_conjunction_owned,
+};
 use datafusion::logical_expr::{Distinct, DistinctOn, Expr, Filter, LogicalPlan, Projection};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,12 +31,12 @@ use std::sync::Arc;
 /// The plan in which subqueries stand where the library's rules, and ours, find them.
 pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|node| {
-        let node = with_named_values(as_values(node)?)?;
+        let node = with_named_values(node)?;
         let has_computed = match &node {
             LogicalPlan::Aggregate(aggregate) => {
                 has_computed_sets(aggregate) || has_computed_orders(aggregate)?
             }
-            LogicalPlan::Join(join) => is_counted(join),
+            LogicalPlan::Join(join) => is_counted(join) || lateral_of(&join.right).is_some(),
             LogicalPlan::Sort(sort) => has_unbounded(&sort.expr)?,
             LogicalPlan::Window(window) => has_computed_keys(window)? || has_truths(window)?,
             _ => false,
@@ -45,7 +48,7 @@ pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
             LogicalPlan::Sort(sort) => sorted(sort),
             LogicalPlan::Window(window) => windowed(window),
             LogicalPlan::Join(join) if is_counted(&join) => Ok(Transformed::yes(counted(join)?)),
-            LogicalPlan::Join(join) => joined(join),
+            LogicalPlan::Join(join) => joined_beside(join),
             LogicalPlan::Aggregate(aggregate) => grouped(aggregate),
             LogicalPlan::Distinct(Distinct::On(distinct)) => first_of(distinct),
             LogicalPlan::Filter(filter) => filtered(filter),
@@ -54,7 +57,7 @@ pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
                 let names = NamePreserver::new_for_projection();
                 let saved: Vec<_> = expr.iter().map(|expr| names.save(expr)).collect();
                 let (exprs, rows) = apart(expr, input)?;
-                let (exprs, rows) = unequal::joined(exprs, rows)?;
+                let (exprs, rows) = dependent::joined(exprs, rows)?;
                 let exprs = exprs.into_iter().zip(saved).map(|(expr, name)| name.restore(expr));
                 Ok(changed(projection(exprs.collect(), rows)?))
             }
@@ -62,6 +65,9 @@ pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
             other => Ok(Transformed::no(other)),
         }
     })?;
+    if depends(&changed.data) {
+        return Err(not_impl_datafusion_err!("a query that reads columns of no table around it").into());
+    }
     changed.data.apply_with_subqueries(|node| {
         check_values(node)?;
         Ok(TreeNodeRecursion::Continue)
@@ -69,24 +75,29 @@ pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(changed.data)
 }
 
-/// Refuses subqueries of which no join was made, and of which the library makes none, or a wrong one.
+/// Refuses subqueries that depend on the row around them of which no join was made, and of which the library
+/// makes none, or a wrong one.
 fn check_values(node: &LogicalPlan) -> EngineResult<()> {
-    if let LogicalPlan::Subquery(lateral) = node {
-        wrong_joins::check_lateral(&lateral.subquery)?;
-    }
+    let around = merge_schema(&node.inputs());
     let conditions = match node {
         LogicalPlan::Filter(filter) => split_conjunction(&filter.predicate),
         _ => Vec::new(),
     };
+    let lateral = match node {
+        LogicalPlan::Join(join) => lateral_of(&join.right).zip(Some(join.left.schema())),
+        _ => None,
+    };
+    if lateral.is_some_and(|(lateral, around)| !is_plain_lateral(&lateral.subquery, around)) {
+        return not_impl_err!("LATERAL of this kind is not supported");
+    }
     node.apply_expressions(|expr| {
         expr.apply(|part| {
-            let is_condition = conditions.iter().any(|condition| std::ptr::eq(*condition, part));
-            wrong_joins::check(part, is_condition)?;
-            if let Expr::ScalarSubquery(asked) = part
-                && !asked.outer_ref_columns.is_empty()
-                && !depends_by_equality(&asked.subquery)?
-            {
-                return not_impl_err!("values of subqueries that depend on the row around them {BY_OTHERS}");
+            let is_alone = || conditions.iter().any(|condition| std::ptr::eq(*condition, part));
+            let is_dependent = subquery_of(part).is_some_and(|subquery| depends(&subquery.subquery));
+            let is_right =
+                || is_plain_value(part, &around) || is_alone() && is_plain_condition(part, &around);
+            if is_dependent && !is_right() {
+                return not_impl_err!("a subquery that depends on the row around it is not supported here");
             }
             Ok(TreeNodeRecursion::Continue)
         })
@@ -112,24 +123,40 @@ fn filtered(filter: Filter) -> EngineResult<Transformed<LogicalPlan>> {
     let Filter { predicate, input, .. } = filter;
     let own = columns(&input);
     let width = own.len();
-    let (conditions, rows) = apart(split_conjunction_owned(predicate), input)?;
+    let (conditions, mut rows) = apart(split_conjunction_owned(predicate), input)?;
     // The library makes joins of conditions that stand by themselves.
-    let (mut alone, mut values) = (Vec::new(), Vec::new());
-    for condition in conditions {
-        let is_value = match &condition {
-            Expr::Exists(asked) => unequal::depends_below(&asked.subquery.subquery)?,
-            Expr::InSubquery(asked) => unequal::depends_below(&asked.subquery.subquery)?,
-            _ => true,
-        };
-        if is_value { values.push(condition) } else { alone.push(condition) }
+    let (mut alone, values): (Vec<Expr>, Vec<Expr>) = conditions
+        .into_iter()
+        .map(simplest)
+        .partition(|condition| is_plain_condition(condition, rows.schema()) || !is_of_join(condition, &rows));
+    if !values.is_empty() {
+        // Rows that other conditions leave out need no values of subqueries.
+        let (first, last): (Vec<Expr>, Vec<Expr>) = alone.into_iter().partition(is_of_row);
+        alone = last;
+        if let Some(first) = conjunction(first) {
+            rows = Arc::new(LogicalPlan::Filter(Filter::try_new(first, rows)?));
+        }
     }
-    let (values, rows) = unequal::joined(values, rows)?;
+    let (values, rows) = dependent::joined(values, rows)?;
     alone.extend(values);
-    let conditions = alone;
     let is_wider = width < rows.schema().fields().len();
-    let kept = conjunction(conditions).map(|condition| Filter::try_new(condition, Arc::clone(&rows)));
+    let kept = conjunction(alone).map(|condition| Filter::try_new(condition, Arc::clone(&rows)));
     let kept = kept.transpose()?.map_or(rows, |filter| Arc::new(LogicalPlan::Filter(filter)));
     Ok(if is_wider { changed(projection(own, kept)?) } else { Transformed::no(Arc::unwrap_or_clone(kept)) })
+}
+
+/// Whether a condition has a subquery that is joined here.
+fn is_of_join(condition: &Expr, rows: &LogicalPlan) -> bool {
+    let is_joined = |part: &Expr| {
+        Ok(subquery_of(part).is_some_and(|subquery| depends(&subquery.subquery))
+            && !is_plain_value(part, rows.schema()))
+    };
+    condition.exists(is_joined).unwrap_or(true)
+}
+
+/// Whether a condition reads its row alone, and is the same for it each time.
+fn is_of_row(condition: &Expr) -> bool {
+    !condition.is_volatile() && !condition.exists(|part| Ok(is_subquery(part))).unwrap_or(true)
 }
 
 fn changed(plan: Arc<LogicalPlan>) -> Transformed<LogicalPlan> {
@@ -228,11 +255,26 @@ fn windowed(window: Window) -> EngineResult<Transformed<LogicalPlan>> {
     Ok(changed(projection(exprs, Arc::new(made))?))
 }
 
+fn joined_beside(join: Join) -> EngineResult<Transformed<LogicalPlan>> {
+    let own = shown(&join);
+    let (rows, is_wider) = match with_lateral(&join)? {
+        Some(made) => (made, true),
+        None => (join, false),
+    };
+    let asks = rows.filter.as_ref().map(has_asked).transpose()?.unwrap_or_default();
+    let made = if asks { joined(rows)? } else { Transformed::no(LogicalPlan::Join(rows)) };
+    Ok(if is_wider { changed(projection(own, Arc::new(made.data))?) } else { made })
+}
+
+/// The columns that a join gives.
+fn shown(join: &Join) -> Vec<Expr> {
+    let own = join.schema.iter();
+    own.map(|(table, field)| Expr::Column(Column::new(table.cloned(), field.name()))).collect()
+}
+
 fn joined(join: Join) -> EngineResult<Transformed<LogicalPlan>> {
-    let Join { left, right, on, filter, join_type, join_constraint, schema, null_equality, null_aware } =
-        join;
-    let own = schema.iter();
-    let own = own.map(|(table, field)| Expr::Column(Column::new(table.cloned(), field.name()))).collect();
+    let own = shown(&join);
+    let Join { left, right, on, filter, join_type, join_constraint, null_equality, null_aware, .. } = join;
     let (mut of_left, mut of_right) = (Below::new("on_left"), Below::new("on_right"));
     let (mut kept, mut above) = (Vec::new(), Vec::new());
     for condition in filter.into_iter().flat_map(split_conjunction_owned) {
@@ -279,14 +321,7 @@ fn read_columns(part: &Expr) -> EngineResult<Vec<Column>> {
     };
     let mut read: Vec<Column> =
         value.into_iter().flat_map(|value| value.column_refs().into_iter().cloned()).collect();
-    for outer in &subquery.outer_ref_columns {
-        outer.apply(|part| {
-            if let Expr::OuterReferenceColumn(_, column) = part {
-                read.push(column.clone());
-            }
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-    }
+    read.extend(outer_columns(&subquery.subquery));
     Ok(read)
 }
 
@@ -500,14 +535,5 @@ mod tests {
     #[test]
     fn other_clauses_are_refused_by_their_names() {
         assert!(refused("values (1 in (select a from u))").contains("VALUES"));
-        let lateral = "select b, x.k from t, lateral (select u.a + t.a k from u where u.a = t.a) x";
-        assert!(refused(lateral).contains("as no join does"));
-        assert!(refused("select (select t.a) from t").contains("by another condition than equality"));
-        for query in [
-            "select (select max(u.a) from (select a from u where u.a <= t.a limit 1) u) from t",
-            "select t.a in (select u.a from u where u.a > t.a order by 1 limit 1) from t",
-        ] {
-            assert!(refused(query).contains("by another condition than equality"), "{query}");
-        }
     }
 }

@@ -1,7 +1,8 @@
 //! Columns that a projection computes below an operator which cannot have their values itself.
 
+use super::dependent;
 use super::plans::{columns, projection};
-use super::unequal;
+use super::reads::depends;
 use crate::frame::HIDDEN;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, Result as EngineResult};
@@ -16,7 +17,7 @@ pub(super) fn has_asked(expr: &Expr) -> EngineResult<bool> {
 /// The library reads a value that is the same for all rows by itself, wherever it stands.
 pub(super) fn asks(part: &Expr) -> bool {
     match part {
-        Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
+        Expr::ScalarSubquery(subquery) => depends(&subquery.subquery),
         part => is_condition(part),
     }
 }
@@ -74,7 +75,7 @@ impl Below {
         let own = columns(&rows);
         let (values, labels): (Vec<Expr>, Vec<String>) = self.values.into_iter().unzip();
         let (values, rows) = apart(values, rows)?;
-        let (values, rows) = unequal::joined(values, rows)?;
+        let (values, rows) = dependent::joined(values, rows)?;
         let values = values.into_iter().zip(labels).map(|(value, label)| value.alias(label));
         projection(own.into_iter().chain(values).collect(), rows)
     }

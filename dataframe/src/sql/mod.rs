@@ -6,8 +6,7 @@
 //! | clauses that are refused or written in another way | `understood` |
 //! | subqueries in orders, windows, joins and sets of groups | `asked`, `grouped` |
 //! | orders by keys whose bounds nobody knows | `sort_keys` |
-//! | values of subqueries that depend on the row by other conditions than equality | `unequal`, `outer_values`, `same_rows` |
-//! | conditions on the one row of an aggregate of all rows | `whole_rows` |
+//! | subqueries that depend on the row around them | `dependent`, `laterals`, `combinations`, `plain`, `reads`, `same_rows` |
 //! | floats of files and of results | `floats` |
 //! | names of conditions over subqueries, and of casts | `distinct_names`, `name_texts` |
 //! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
@@ -32,8 +31,10 @@
 mod asked;
 mod below;
 mod change;
+mod combinations;
 mod compared_names;
 mod counted_sets;
+mod dependent;
 mod depth;
 mod digits;
 mod distinct_from;
@@ -43,14 +44,16 @@ mod files;
 mod floats;
 mod grouped;
 mod keys;
+mod laterals;
 mod levels;
 mod missing_tables;
 mod moving_rows;
 mod name_texts;
 mod order;
-mod outer_values;
 mod overflow;
+mod plain;
 mod plans;
+mod reads;
 mod reasons;
 mod row_texts;
 mod same_rows;
@@ -59,9 +62,6 @@ mod session_table;
 mod sort_keys;
 mod text;
 mod understood;
-mod unequal;
-mod whole_rows;
-mod wrong_joins;
 
 pub use self::session::{SqlAnswer, SqlSession};
 pub use text::{sql_line, sql_stream};

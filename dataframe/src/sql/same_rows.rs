@@ -1,10 +1,10 @@
 //! Plans whose rows may be read twice: they are the same ones each time.
 
 use super::plans::columns;
-use crate::stage::asked_values::depends;
 use arrow::datatypes::DataType;
 use datafusion::common::Result as EngineResult;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::logical_plan::Window;
 use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan};
 
 /// Operators of rows that are read twice at most: a plan that reads itself twice again and again has 2^n.
@@ -12,12 +12,15 @@ const OPERATORS_MAX: usize = 500;
 
 /// Whether a plan gives the same rows each time.
 pub(super) fn is_same_each_time(plan: &LogicalPlan) -> EngineResult<bool> {
-    // Subqueries within it read its own columns.
-    let (mut operators, mut is_same) = (0, !depends(plan)?);
+    let (mut operators, mut is_same) = (0, true);
     plan.apply_with_subqueries(|node| {
         operators += 1;
         is_same &= operators <= OPERATORS_MAX && !is_limited(node);
-        is_same &= !matches!(node, LogicalPlan::Window(_) | LogicalPlan::Extension(_));
+        is_same &= match node {
+            LogicalPlan::Window(window) => is_of_all_columns(window),
+            LogicalPlan::Extension(_) => false,
+            _ => true,
+        };
         is_same &= !depends_on_order(node);
         node.apply_expressions(|expr| {
             is_same &= !expr.is_volatile();
@@ -26,6 +29,17 @@ pub(super) fn is_same_each_time(plan: &LogicalPlan) -> EngineResult<bool> {
         Ok(if is_same { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     })?;
     Ok(is_same)
+}
+
+/// Whether windows tell all rows apart that are not equal: any of equal ones may be the first.
+fn is_of_all_columns(window: &Window) -> bool {
+    let own = columns(&window.input);
+    window.window_expr.iter().all(|expr| {
+        let Expr::WindowFunction(call) = expr.clone().unalias_nested().data else { return false };
+        let order = call.params.order_by.iter().map(|key| &key.expr);
+        let keys: Vec<&Expr> = call.params.partition_by.iter().chain(order).collect();
+        own.iter().all(|column| keys.contains(&column))
+    })
 }
 
 /// Whether an operator has aggregates whose values depend on the order of rows. That of the groups is the

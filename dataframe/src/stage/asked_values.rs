@@ -202,13 +202,13 @@ fn check(asked: &Subquery) -> Result<()> {
 }
 
 /// The conditions under which a subquery that depends on the row around it is refused.
-pub(crate) const BY_OTHERS: &str = "by another condition than equality, or below LIMIT or ORDER BY, are not supported, \
+const BY_OTHERS: &str = "by another condition than equality, or below LIMIT or ORDER BY, are not supported, \
                                     unless the rows around are the same ones each time they are read";
 
 /// Whether the rows of a subquery depend on the row around it as the library makes joins of aggregates of
 /// them: by equalities of a column. It refuses others by the names of inner columns, or as expressions that
 /// have no operator.
-pub(crate) fn depends_by_equality(rows: &LogicalPlan) -> Result<bool> {
+fn depends_by_equality(rows: &LogicalPlan) -> Result<bool> {
     let has_other = |plan: &LogicalPlan| {
         Ok(match plan {
             LogicalPlan::Filter(filter) => {
@@ -233,7 +233,7 @@ fn is_equality(condition: &Expr) -> bool {
 }
 
 /// Whether a part of a plan depends on the row around it.
-pub(crate) fn depends(plan: &LogicalPlan) -> Result<bool> {
+fn depends(plan: &LogicalPlan) -> Result<bool> {
     plan.exists(|node| Ok(node.contains_outer_reference()))
 }
 

@@ -1,42 +1,42 @@
-//! Values of subqueries that depend on the row around them by another condition than equality, or below
-//! another query.
+//! Subqueries that depend on the row around them, as joins.
 //!
-//! The library makes joins of those that depend by equality, and of conditions of rows. Here the rows of
-//! such a subquery are found once for each combination of the values that it reads, aggregated, and joined
-//! to the rows around it by these values.
+//! The library makes right joins of some, see `plain`. Of all others the rows are found once for each
+//! combination of the values that they read, see `combinations`, and what they give is joined to the rows
+//! around by these values. `laterals` joins the rows themselves.
 //!
-//! Those rows are read twice, so they must be the same ones each time. Plans whose rows may be others are
-//! refused: those of `random()`, of some rows out of many, of windows, and of sums of floats, which depend on
-//! the order in which tasks have ended. Files are listed once for a plan, and a file that changes while a
-//! plan runs is an error of its scan.
+//! The rows around are read twice, so they must be the same ones each time. Plans whose rows may be others
+//! are refused: those of `random()`, of some rows out of many, of windows, and of sums of floats, which
+//! depend on the order in which tasks have ended. Files are listed once for a plan, and a file that changes
+//! while a plan runs is an error of its scan.
 //!
 //! A condition without an equality looks at each combination beside each row of the subquery, in tasks that
 //! read the rows of one side in parts; conditions with one, such as `u.k = t.k and u.a < t.a`, look at rows
 //! of equal keys only. Combinations are fewer than rows: `docs/frames.md` tells what a query costs.
 
-use super::outer_values::Outer;
+use super::combinations::{Combinations, values_of_none};
+use super::plain::{is_plain_value, simplest, subquery_of};
 use super::plans::{columns, projection};
+use super::reads::{depends, outer_columns};
 use super::same_rows::is_same_each_time;
 use crate::frame::HIDDEN;
-use crate::stage::asked_values::{depends, depends_by_equality};
+use crate::functions::only_row;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, JoinType, NullEquality, Result as EngineResult, ScalarValue};
+use datafusion::common::{Column, JoinType, NullEquality, Result as EngineResult, ScalarValue, not_impl_err};
 use datafusion::functions::expr_fn::coalesce;
-use datafusion::functions_aggregate::expr_fn::{bool_or, count};
+use datafusion::functions_aggregate::expr_fn::{bool_or, count, first_value, max};
 use datafusion::logical_expr::expr::{InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::expr_fn::when;
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery, binary_expr,
-    lit, not,
+    Aggregate, Distinct, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Projection, binary_expr, lit, not,
 };
 use std::sync::Arc;
 
-/// The expressions over rows that have what such subqueries give as more columns. Others stay as they are.
+/// The expressions over rows that have what such subqueries give as more columns. Plain ones stay.
 pub(super) fn joined(
     exprs: Vec<Expr>,
     rows: Arc<LogicalPlan>,
 ) -> EngineResult<(Vec<Expr>, Arc<LogicalPlan>)> {
-    let mut beside = Beside { source: below_windows(&rows), rows, subqueries: 0 };
+    let mut beside = Beside::of(rows);
     let exprs = exprs.into_iter().map(|expr| Ok(expr.transform_down(|part| beside.value(part))?.data));
     let exprs = exprs.collect::<EngineResult<Vec<Expr>>>()?;
     Ok((exprs, beside.rows))
@@ -71,94 +71,110 @@ fn keeps_columns(projection: &Projection) -> bool {
 }
 
 /// Rows with what subqueries give beside them.
-struct Beside {
+pub(super) struct Beside {
     /// The rows alone, without the columns of windows.
     source: Arc<LogicalPlan>,
     rows: Arc<LogicalPlan>,
-    subqueries: usize,
+    /// Subqueries, and the values that they have.
+    known: Vec<(Expr, Expr)>,
+    made: usize,
 }
 
 impl Beside {
-    fn value(&mut self, part: Expr) -> EngineResult<Transformed<Expr>> {
-        let subquery = match &part {
-            Expr::InSubquery(asked) => &asked.subquery,
-            Expr::SetComparison(asked) => &asked.subquery,
-            Expr::Exists(asked) => &asked.subquery,
-            Expr::ScalarSubquery(subquery) => subquery,
-            _ => return Ok(Transformed::no(part)),
-        };
-        let is_other = !depends_by_equality(&subquery.subquery)? || depends_below(&subquery.subquery)?;
-        let is_other = !subquery.outer_ref_columns.is_empty() && is_other;
-        if !is_other || !is_same_each_time(&self.source)? {
-            return Ok(Transformed::no(part));
-        }
-        let made = match &part {
-            Expr::InSubquery(InSubquery { expr, subquery, negated }) => self
-                .any(expr, Operator::Eq, subquery)?
-                .map(|is_any| if *negated { not(is_any) } else { is_any }),
-            Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => match quantifier {
-                SetQuantifier::Any => self.any(expr, *op, subquery)?,
-                SetQuantifier::All => match op.negate() {
-                    Some(other) => self.any(expr, other, subquery)?.map(not),
-                    None => None,
-                },
-            },
-            Expr::Exists(asked) => {
-                let is_there = self.exists(&asked.subquery)?;
-                is_there.map(|is_there| if asked.negated { not(is_there) } else { is_there })
-            }
-            Expr::ScalarSubquery(subquery) => self.scalar(subquery)?,
-            _ => None,
-        };
-        Ok(made.map_or_else(|| Transformed::no(part), Transformed::yes))
+    pub(super) fn of(rows: Arc<LogicalPlan>) -> Beside {
+        Beside { source: below_windows(&rows), rows, known: Vec::new(), made: 0 }
     }
 
-    fn exists(&mut self, subquery: &Subquery) -> EngineResult<Option<Expr>> {
-        let Some(outer) = self.outer(subquery, None)? else { return Ok(None) };
-        let Some(rows) = outer.beside(without_limit(&subquery.subquery))? else { return Ok(None) };
-        let [number] = self.aggregated(&outer, rows, [count(lit(1_i64))])?;
-        Ok(Some(number.is_not_null()))
+    fn value(&mut self, part: Expr) -> EngineResult<Transformed<Expr>> {
+        if subquery_of(&part).is_none_or(|subquery| !depends(&subquery.subquery)) {
+            return Ok(Transformed::no(part));
+        }
+        let part = simplest(part);
+        if subquery_of(&part).is_none_or(|subquery| !depends(&subquery.subquery))
+            || is_plain_value(&part, self.rows.schema())
+        {
+            return Ok(Transformed::yes(part));
+        }
+        if let Some((_, value)) = self.known.iter().find(|(known, _)| *known == part) {
+            return Ok(Transformed::new(value.clone(), true, TreeNodeRecursion::Jump));
+        }
+        let value = match &part {
+            Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+                let is_any = self.any(expr, Operator::Eq, &subquery.subquery)?;
+                if *negated { not(is_any) } else { is_any }
+            }
+            Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
+                match (quantifier, op.negate()) {
+                    (SetQuantifier::Any, _) => self.any(expr, *op, &subquery.subquery)?,
+                    (SetQuantifier::All, Some(other)) => not(self.any(expr, other, &subquery.subquery)?),
+                    (SetQuantifier::All, None) => return not_impl_err!("{op} ALL (SELECT ..)"),
+                }
+            }
+            Expr::Exists(asked) => {
+                let is_there = self.exists(&asked.subquery.subquery)?;
+                if asked.negated { not(is_there) } else { is_there }
+            }
+            Expr::ScalarSubquery(subquery) => self.scalar(&subquery.subquery)?,
+            _ => return Ok(Transformed::no(part)),
+        };
+        self.known.push((part, value.clone()));
+        Ok(Transformed::new(value, true, TreeNodeRecursion::Jump))
+    }
+
+    fn exists(&mut self, subquery: &LogicalPlan) -> EngineResult<Expr> {
+        let combinations = self.combinations(subquery, None)?;
+        let rows = combinations.beside(subquery)?;
+        let [number] = self.aggregated(&combinations, rows, [count(lit(1_i64))])?;
+        Ok(coalesce(vec![number, lit(0_i64)]).gt(lit(0_i64)))
     }
 
     /// Whether a comparison with any row holds; missing if none does and one is missing.
-    fn any(&mut self, value: &Expr, op: Operator, subquery: &Subquery) -> EngineResult<Option<Expr>> {
-        let Some(outer) = self.outer(subquery, Some(value))? else { return Ok(None) };
-        let Some(rows) = outer.beside(&subquery.subquery)? else { return Ok(None) };
-        let Some(of_row) = columns(&rows).into_iter().next() else { return Ok(None) };
-        let compared =
-            outer.compared.iter().map(|(_, [name, _])| Expr::Column(Column::new_unqualified(name)));
-        let Some(compared) = compared.map(|value| binary_expr(value, op, of_row.clone())).next() else {
-            return Ok(None);
+    fn any(&mut self, value: &Expr, op: Operator, subquery: &LogicalPlan) -> EngineResult<Expr> {
+        let combinations = self.combinations(subquery, Some(value))?;
+        let rows = combinations.beside(subquery)?;
+        let compared = combinations.compared.iter();
+        let compared = compared.map(|(_, [name, _])| Expr::Column(Column::new_unqualified(name)));
+        let compared = compared.zip(columns(&rows));
+        let Some(compared) = compared.map(|(value, of_row)| binary_expr(value, op, of_row)).next() else {
+            return not_impl_err!("a comparison with rows without columns is not supported");
         };
         let measures = [bool_or(compared.clone()), count(compared), count(lit(1_i64))];
-        let [is_any, known, all] = self.aggregated(&outer, rows, measures)?;
+        let [is_any, known, all] = self.aggregated(&combinations, rows, measures)?;
         let missing = lit(ScalarValue::Boolean(None));
-        Ok(Some(when(is_any, lit(true)).when(known.lt(all), missing).otherwise(lit(false))?))
+        when(is_any, lit(true)).when(known.lt(all), missing).otherwise(lit(false))
+    }
+
+    /// The value of the only row; missing if there is none, and an error if there are several.
+    fn scalar(&mut self, subquery: &LogicalPlan) -> EngineResult<Expr> {
+        if let Some((shown, aggregate)) = of_all_rows(subquery) {
+            return self.of_all_rows(subquery, shown, aggregate);
+        }
+        let combinations = self.combinations(subquery, None)?;
+        let rows = combinations.beside(subquery)?;
+        let Some(value) = columns(&rows).into_iter().next() else {
+            return not_impl_err!("a value of a subquery without columns is not supported");
+        };
+        // Any of several rows would do for the error; the greatest is the same each time.
+        let is_nested = rows.schema().field(0).data_type().is_nested();
+        let value = if is_nested { first_value(value, Vec::new()) } else { max(value) };
+        let [value, number] = self.aggregated(&combinations, rows, [value, count(lit(1_i64))])?;
+        Ok(only_row(value, number))
     }
 
     /// The value of an aggregate of all rows.
-    fn scalar(&mut self, subquery: &Subquery) -> EngineResult<Option<Expr>> {
-        let (shown, aggregate) = match &*subquery.subquery {
-            LogicalPlan::Projection(Projection { expr, input, .. }) => match (expr.as_slice(), &**input) {
-                ([shown], LogicalPlan::Aggregate(aggregate)) => (shown.clone(), aggregate),
-                _ => return Ok(None),
-            },
-            _ => return Ok(None),
-        };
-        if !aggregate.group_expr.is_empty() {
-            return Ok(None);
-        }
-        let Some(outer) = self.outer(subquery, None)? else { return Ok(None) };
-        let Some(rows) = outer.beside(&aggregate.input)? else { return Ok(None) };
-        let measures = aggregate.aggr_expr.iter().map(|expr| outer.read(expr.clone()));
-        let values = self.aggregated_all(&outer, rows, measures.collect::<EngineResult<Vec<Expr>>>()?)?;
-        let of_none = aggregate.aggr_expr.iter().zip(aggregate.schema.fields());
-        let of_none = of_none.map(|(expr, field)| match expr.clone().unalias_nested().data {
-            Expr::AggregateFunction(call) => call.func.default_value(field.data_type()),
-            _ => ScalarValue::try_from(field.data_type()),
-        });
-        let of_none = of_none.collect::<EngineResult<Vec<ScalarValue>>>()?;
-        let shown = shown.unalias_nested().data.transform_up(|part| {
+    fn of_all_rows(
+        &mut self,
+        subquery: &LogicalPlan,
+        shown: &Expr,
+        aggregate: &Aggregate,
+    ) -> EngineResult<Expr> {
+        let combinations = self.combinations(subquery, None)?;
+        let rows = combinations.beside(&aggregate.input)?;
+        let measures = aggregate.aggr_expr.iter().map(|expr| combinations.read(expr.clone()));
+        let measures = measures.collect::<EngineResult<Vec<Expr>>>()?;
+        let values = self.aggregated_all(&combinations, rows, measures)?;
+        let of_none = values_of_none(aggregate)?;
+        let shown = shown.clone().unalias_nested().data.transform_up(|part| {
             Ok(match &part {
                 Expr::Column(column) => {
                     let at = aggregate.schema.index_of_column(column)?;
@@ -171,119 +187,127 @@ impl Beside {
                         _ => Transformed::no(part),
                     }
                 }
-                Expr::OuterReferenceColumn(_, column) => Transformed::yes(Expr::Column(column.clone())),
+                Expr::OuterReferenceColumn(_, column)
+                    if combinations.columns.iter().any(|(known, _)| known == column) =>
+                {
+                    Transformed::yes(Expr::Column(column.clone()))
+                }
                 _ => Transformed::no(part),
             })
         })?;
-        Ok(Some(shown.data))
+        Ok(shown.data)
     }
 
-    /// The values that a subquery reads; `None` if they are not all columns of the rows around it.
-    fn outer(&mut self, subquery: &Subquery, compared: Option<&Expr>) -> EngineResult<Option<Outer>> {
-        let name = format!("{HIDDEN}outer_{}_{}", self.rows.schema().fields().len(), self.subqueries);
-        self.subqueries += 1;
-        let mut columns: Vec<(Column, String)> = Vec::new();
-        for outer in &subquery.outer_ref_columns {
-            outer.apply(|part| {
-                if let Expr::OuterReferenceColumn(_, column) = part
-                    && columns.iter().all(|(known, _)| known != column)
-                {
-                    columns.push((column.clone(), format!("{name}_{}", columns.len())));
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })?;
-        }
-        let mut read = columns.iter().map(|(column, _)| column);
-        let mut compared_with = compared.iter().flat_map(|value| value.column_refs());
-        let is_there = |column: &Column| self.source.schema().has_column(column);
-        if !read.all(is_there) || !compared_with.all(is_there) {
-            return Ok(None);
-        }
+    /// The values of the rows around that a subquery reads. It may read others of queries further out.
+    pub(super) fn combinations(
+        &mut self,
+        subquery: &LogicalPlan,
+        compared: Option<&Expr>,
+    ) -> EngineResult<Combinations> {
+        // Subqueries within this one have fewer operators, and so other names.
+        let operators = operators(&self.source)? + operators(subquery)?;
+        let name = format!("{HIDDEN}around_{operators}_{}", self.made);
+        self.made += 1;
+        let around = self.rows.schema();
+        let read = outer_columns(subquery).into_iter().filter(|column| around.has_column(column));
+        let columns: Vec<(Column, String)> =
+            read.enumerate().map(|(at, column)| (column, format!("{name}_{at}"))).collect();
         let compared =
             compared.map(|value| (value.clone(), [format!("{name}_value"), format!("{name}_own")]));
+        let compared_with: Vec<&Column> =
+            compared.iter().flat_map(|(value, _)| value.column_refs()).collect();
+        if compared.iter().any(|(value, _)| value.is_volatile()) {
+            return not_impl_err!(
+                "a comparison of a value that is another one each time with a subquery that depends on the row \
+                 around it is not supported"
+            );
+        }
+        let is_of_rows = !columns.is_empty() || !compared_with.is_empty();
+        let mut read = columns.iter().map(|(column, _)| column).chain(compared_with);
+        if !read.all(|column| self.source.schema().has_column(column)) {
+            return not_impl_err!("a subquery that depends on the value of a window is not supported");
+        }
+        if is_of_rows && !is_same_each_time(&self.source)? {
+            return not_impl_err!(
+                "a subquery that depends on the row around it by another condition than equality, or as more \
+                 than rows or an aggregate of them, is not supported where the rows around may be others each \
+                 time they are read (make a table of them)"
+            );
+        }
         let mut exprs: Vec<Expr> =
             columns.iter().map(|(column, name)| Expr::Column(column.clone()).alias(name)).collect();
         exprs.extend(compared.iter().map(|(value, [name, _])| value.clone().alias(name)));
-        let rows = projection(exprs, Arc::clone(&self.source))?;
-        let rows = LogicalPlan::Distinct(Distinct::All(rows));
-        Ok(Some(Outer { rows, columns, compared }))
+        let rows = if is_of_rows {
+            LogicalPlan::Distinct(Distinct::All(projection(exprs, Arc::clone(&self.source))?))
+        } else {
+            let row = LogicalPlanBuilder::empty(true);
+            if exprs.is_empty() { row.build()? } else { row.project(exprs)?.build()? }
+        };
+        Ok(Combinations { rows, columns, compared, name })
     }
 
     /// Columns with aggregates of the rows of a subquery, missing where there are no rows.
     fn aggregated<const N: usize>(
         &mut self,
-        outer: &Outer,
+        combinations: &Combinations,
         rows: LogicalPlan,
         measures: [Expr; N],
     ) -> EngineResult<[Expr; N]> {
-        let values = self.aggregated_all(outer, rows, measures.to_vec())?;
+        let values = self.aggregated_all(combinations, rows, measures.to_vec())?;
         let wrong = |_| datafusion::common::internal_datafusion_err!("another number of aggregates");
         values.try_into().map_err(wrong)
     }
 
     fn aggregated_all(
         &mut self,
-        outer: &Outer,
+        combinations: &Combinations,
         rows: LogicalPlan,
         measures: Vec<Expr>,
     ) -> EngineResult<Vec<Expr>> {
-        let keys = outer.names();
-        let groups: Vec<Expr> =
-            keys.iter().map(|name| Expr::Column(Column::new_unqualified(*name))).collect();
+        let groups = combinations.keys();
         let made = LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(rows), groups.clone(), measures)?);
         let measured = columns(&made).split_off(groups.len());
-        let first = keys.first().copied().unwrap_or_default();
-        let names: Vec<String> = (0..measured.len()).map(|at| format!("{first}_measure_{at}")).collect();
+        let names: Vec<String> =
+            (0..measured.len()).map(|at| format!("{}_measure_{at}", combinations.name)).collect();
         let measured = measured.into_iter().zip(&names).map(|(column, name)| column.alias(name));
         let made = projection(groups.into_iter().chain(measured).collect(), Arc::new(made))?;
         let mut own = Arc::clone(&self.rows);
-        let mut lefts: Vec<Column> = outer.columns.iter().map(|(column, _)| column.clone()).collect();
-        if let Some((value, [_, name])) = &outer.compared {
+        let mut lefts: Vec<Column> = combinations.columns.iter().map(|(column, _)| column.clone()).collect();
+        if let Some((value, [_, name])) = &combinations.compared {
             own = projection(columns(&own).into_iter().chain([value.clone().alias(name)]).collect(), own)?;
             lefts.push(Column::new_unqualified(name));
         }
-        let rights = keys.iter().map(|name| Column::new_unqualified(*name)).collect();
-        let equal = NullEquality::NullEqualsNull;
-        let rows = LogicalPlanBuilder::from(own);
-        let rows =
-            rows.join_detailed(Arc::unwrap_or_clone(made), JoinType::Left, (lefts, rights), None, equal)?;
+        let rights: Vec<Column> = combinations.names().into_iter().map(Column::new_unqualified).collect();
+        let (rows, made) = (LogicalPlanBuilder::from(own), Arc::unwrap_or_clone(made));
+        let rows = if rights.is_empty() {
+            // One row, whatever the rows around are.
+            rows.cross_join(made)?
+        } else {
+            let equal = NullEquality::NullEqualsNull;
+            rows.join_detailed(made, JoinType::Left, (lefts, rights), None, equal)?
+        };
         self.rows = Arc::new(rows.build()?);
         Ok(names.into_iter().map(|name| Expr::Column(Column::new_unqualified(name))).collect())
     }
 }
 
-/// Whether a plan depends on the row around it below a query of its own, or elsewhere than by a condition of
-/// its rows: of such ones the library makes no join. Of what depends below a window it makes a wrong one,
-/// whose windows run over the rows of all rows around; so it does of a side of an outer join.
-pub(super) fn depends_below(plan: &LogicalPlan) -> EngineResult<bool> {
-    plan.exists(|node| match node {
-        LogicalPlan::SubqueryAlias(_)
-        | LogicalPlan::Union(_)
-        | LogicalPlan::Distinct(_)
-        | LogicalPlan::Window(_) => depends(node),
-        LogicalPlan::Filter(_) => Ok(false),
-        LogicalPlan::Join(join) if join.join_type != JoinType::Inner => depends(node),
-        _ => Ok(node.contains_outer_reference()),
-    })
+/// The value that is shown of an aggregate of all rows, if a subquery is one.
+fn of_all_rows(subquery: &LogicalPlan) -> Option<(&Expr, &Aggregate)> {
+    let LogicalPlan::Projection(Projection { expr, input, .. }) = subquery else { return None };
+    let ([shown], LogicalPlan::Aggregate(aggregate)) = (expr.as_slice(), &**input) else { return None };
+    // A subquery within it reads the columns of the aggregate.
+    let has_subquery = shown.exists(|part| Ok(subquery_of(part).is_some())).unwrap_or(true);
+    (aggregate.group_expr.is_empty() && !has_subquery).then_some((shown, aggregate))
 }
 
-/// Rows of which some are there if some of the others are: those without an order, without a limit that lets
-/// some through, and with other columns.
-fn without_limit(mut rows: &LogicalPlan) -> &LogicalPlan {
-    loop {
-        rows = match rows {
-            LogicalPlan::Projection(projection) => &projection.input,
-            LogicalPlan::Sort(sort) if sort.fetch.is_none() => &sort.input,
-            LogicalPlan::Limit(limit) if limit.skip.is_none() && has_rows(limit.fetch.as_deref()) => {
-                &limit.input
-            }
-            rows => return rows,
-        };
-    }
-}
-
-fn has_rows(fetch: Option<&Expr>) -> bool {
-    matches!(fetch, Some(Expr::Literal(ScalarValue::Int64(Some(rows)), _)) if 0 < *rows)
+/// The number of operators of a plan.
+fn operators(plan: &LogicalPlan) -> EngineResult<usize> {
+    let mut operators = 0;
+    plan.apply_with_subqueries(|_| {
+        operators += 1;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(operators)
 }
 
 #[cfg(test)]
@@ -406,6 +430,16 @@ mod tests {
         );
         assert_eq!(shown("(select count(*) from u join u v on u.a = t.a)"), ["0", "3", "3", "0"]);
         assert_eq!(shown("(select max(u.a + t.a) from u)"), ["6", "7", "8", "NULL"]);
+        // Several values of a column are one when they are converted.
+        let of = "from (values (1.2, '1'), (1.4, '01'), (2.0, '3')) v(x, s)";
+        assert_eq!(
+            shown(&format!("(select count(*) {of} where cast(v.x as int) = t.a)")),
+            ["2", "1", "0", "0"]
+        );
+        assert_eq!(
+            shown(&format!("(select count(*) {of} where cast(v.s as int) = t.a)")),
+            ["2", "0", "1", "0"]
+        );
         assert_eq!(shown("t.b in (select u.a * 5 + t.b - 10 from u)"), ["true"; 4]);
         assert_eq!(rows("select b from t where a in (select u.a + t.b - 20 from u) order by b"), ["20"]);
         assert_eq!(
