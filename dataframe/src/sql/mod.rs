@@ -8,7 +8,7 @@
 //! | orders by keys whose bounds nobody knows | `sort_keys` |
 //! | subqueries that depend on the row around them | `dependent`, `laterals`, `combinations`, `plain`, `reads`, `same_rows` |
 //! | floats of files and of results | `floats` |
-//! | names of conditions over subqueries, and of casts | `distinct_names`, `name_texts` |
+//! | names of conditions over subqueries, of casts, and of values | `distinct_names`, `value_names`, `name_texts` |
 //! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
@@ -62,6 +62,7 @@ mod session_table;
 mod sort_keys;
 mod text;
 mod understood;
+mod value_names;
 
 pub use self::session::{SqlAnswer, SqlSession};
 pub use text::{sql_line, sql_stream};

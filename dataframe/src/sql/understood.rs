@@ -11,6 +11,7 @@ use super::counted_sets::mark_counted;
 use super::depth::flatten;
 use super::distinct_from::end_operands;
 use super::distinct_names::name_apart;
+use super::value_names::name_values;
 use crate::error::{Error, Result};
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, ColumnDef, ColumnOption, ColumnOptionDef, Cte, DuplicateTreatment, Expr,
@@ -79,6 +80,7 @@ impl VisitorMut for Reader<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        name_values(select);
         flow(read_select(select))
     }
 
