@@ -176,6 +176,9 @@ class Source:
         name = self.name()
         made = self.pick("max({0}.a)", "min({0}.b)", "count(*)", "sum({0}.a)", "count({0}.b)").format(name)
         where = self.correlated(scope, name) if self.chance(0.5) else self.condition([name], 0)
+        if self.chance(0.2):
+            made = self.pick("max(c)", "min(c)", "count(c)", "count(*)", "sum(c)", "coalesce(max(c), -1)")
+            return f"(select {made} from ({self.dependent(scope)}) {name})"
         if self.chance(0.1):
             within = f"select {self.window([name])} as a, {name}.b from {self.pick(*self.tables)} {name} where {where}"
             name = self.name()
@@ -185,6 +188,8 @@ class Source:
     def rows(self, scope, depth):
         """A subquery of one column of numbers."""
         name = self.name()
+        if depth and self.chance(0.12):
+            return f"(select c from ({self.dependent(scope)}) {name})"
         value = self.number([name], min(depth, 1)) if self.chance(0.4) else f"{name}.{self.pick('a', 'b')}"
         where = "" if self.chance(0.3) else f" where {self.condition([name], max(depth - 1, 0))}"
         if where and self.chance(0.25):
@@ -206,6 +211,8 @@ class Source:
         return f"(select {value} from {self.pick(*self.tables)} {name}{where}{more})"
 
     def exists(self, scope, depth):
+        if depth and self.chance(0.2):
+            return f"exists ({self.dependent(scope)})"
         name = self.name()
         where = self.correlated(scope, name)
         if self.chance(0.4):
@@ -223,6 +230,40 @@ class Source:
             )
             shown = "1" if "having" in more or "qualify" in more or "order" in more else shown
         return f"exists (select {shown} from {self.pick(*self.tables)} {name} where {where}{more})"
+
+    def dependent(self, scope, depth=1):
+        """A query of one column `c` of whole numbers, whose rows depend on a row around it."""
+        name, key, table = self.name(), self.pick("a", "b"), self.pick(*self.tables)
+        rows = f"from {table} {name} where {self.correlated(scope, name)}"
+        order = f"{name}.{key} nulls last, {name}.i nulls last"
+        simple = f"select {name}.{key} as c {rows}"
+        if not depth:
+            return simple
+        deeper = lambda: self.dependent(scope, depth - 1)
+        made = self.pick("count(*)", f"count({name}.b)", f"max({name}.a)", f"cast(sum({name}.b) as bigint)")
+        having = self.pick("", "", f" having count(*) {self.pick('> 1', '= 0', '<> 1')}")
+        within = self.name()
+        return self.one_of(
+            lambda: simple,
+            lambda: f"select distinct {name}.{key} as c {rows}",
+            lambda: f"select distinct on ({name}.p) {name}.{key} as c {rows} order by {name}.p nulls last, {order}",
+            lambda: f"select {name}.{key} + {self.column(scope, 'a', 'b')} as c {rows}",
+            lambda: f"select {self.window([name])} as c {rows}",
+            lambda: f"select c from (select {name}.{key} as c {rows} order by {order}{self.part()}) {within}",
+            lambda: f"select {made} as c {rows}{having}",
+            lambda: f"select {made} as c {rows} group by {name}.{self.pick('a', 'n', 'p')}{having}",
+            lambda: f"{deeper()} {self.pick('union', 'union all', 'except', 'intersect', 'except all')} {deeper()}",
+            lambda: (
+                f"select {self.pick(f'{name}.{key}', f'{within}.c')} as c from {table} {name}"
+                f" {self.pick('left', 'right', 'full', 'inner')} join ({deeper()}) {within} on {name}.{key} = {within}.c"
+            ),
+            lambda: f"{simple} and {self.pick('', 'not ')}exists ({self.dependent([name, *scope], depth - 1)})",
+            lambda: f"{simple} and {name}.b < (select max(c) from ({self.dependent([name, *scope], depth - 1)}) {within})",
+        )
+
+    def part(self):
+        """Some of the rows of an order."""
+        return self.pick(" limit 1", " limit 2", " limit 1 offset 1", " offset 1", " limit 0")
 
     def compared(self, scope):
         """A comparison with the rows of a subquery."""
@@ -310,6 +351,19 @@ class Source:
             lambda: (f"{left} x cross join (select {ALL} from {right} where i < 3) y", ["x", "y"]),
             lambda: (f"{left} x join {right} y on {on} {kind} {left} z on y.a = z.{self.pick('a', 'b')}", ["x", "y", "z"]),
             lambda: (f"{left} x, {right} y where {on} and x.i < 20 ", ["x", "y"]),
+            lambda: (f"{left} x {self.pick('join', 'left join')} lateral ({self.lateral(right)}) y on true", ["x", "y"]),
+        )
+
+    def lateral(self, table):
+        """A query with the columns of the tables, whose rows depend on a row of `x`."""
+        name = self.name()
+        rows = f"select {ALL} from {table} {name} where {self.correlated(['x'], name)}"
+        order = ", ".join(f"{name}.{column} nulls last" for column in TYPES)
+        return self.one_of(
+            lambda: rows,
+            lambda: rows.replace("select ", "select distinct ", 1),
+            lambda: f"{rows} order by {order}{self.part()}",
+            lambda: f"{rows} {self.pick('except', 'union', 'intersect')} {rows.replace(name, self.name())}",
         )
 
     def aggregate(self, scope):
