@@ -5,6 +5,7 @@ use crate::embedded::Embedded;
 use crate::error::StoreError;
 use crate::keyspace::EmbeddedLimits;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -37,6 +38,17 @@ pub struct EtcdAccess {
     pub identity: Option<(PathBuf, PathBuf)>,
     /// A user, and the file with its password.
     pub user: Option<(String, PathBuf)>,
+}
+
+impl fmt::Display for BackendChoice {
+    /// As a log or a command names it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Etcd { endpoints, .. } => write!(f, "etcd at {}", endpoints.join(", ")),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Memory => f.write_str("in memory"),
+        }
+    }
 }
 
 impl BackendChoice {

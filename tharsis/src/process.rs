@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tharsis_object_store::segment;
 use tharsis_protos::handshake::Role;
-use tharsis_raylet::cluster::ClusterOptions;
+use tharsis_raylet::cluster::{ClusterOptions, JOIN_TIME_MAX};
 use tharsis_raylet::descriptors::{self, LIMIT_VARIABLE};
 use tharsis_raylet::submissions::{self, PROGRAM_VARIABLE};
 use tharsis_raylet::{FOLDER_MARK, NodeHandle, Program, SHARED_PROCESS, readiness};
@@ -41,8 +41,9 @@ pub const WORKER_START_VARIABLE: &str = "THARSIS_WORKER_START";
 pub const FAILED: u8 = 1;
 /// The status of a program that cannot be started, as a shell reports it.
 const NO_PROGRAM: u8 = 126;
-/// The longest time that a node process may take until its socket answers.
-const NODE_START_WAIT: Duration = Duration::from_secs(10);
+/// The longest time that a node process may take until its socket answers: that in which it becomes a member,
+/// after which it ends by itself, and some for its memory and files.
+pub const NODE_START_WAIT: Duration = JOIN_TIME_MAX.saturating_add(Duration::from_secs(15));
 /// The status of a node that was told to stop twice, as a shell reports Ctrl-C.
 const STOPPED_TWICE: i32 = 130;
 /// The longest time that a node process may take to end by itself.
@@ -311,7 +312,8 @@ impl NodeProcess {
                 return Err(Error::new(FailureKind::WorkerStartFailed, text));
             }
             if Instant::now() > until {
-                return Err(Error::new(FailureKind::Disconnected, "the node process does not answer"));
+                let text = format!("the node process did not answer within {} s", NODE_START_WAIT.as_secs());
+                return Err(Error::new(FailureKind::Disconnected, text));
             }
             std::thread::sleep(Duration::from_micros(500));
         }

@@ -13,14 +13,14 @@ use std::path::Path;
 use std::process::{Child, Command as Program, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use tharsis::join::TOKEN_VARIABLE;
-use tharsis::process::{FAILED, NODE_VARIABLE, NodeSpec};
+use tharsis::process::{BackendChoice, ClusterRole, FAILED, NODE_START_WAIT, NODE_VARIABLE, NodeSpec};
 use tharsis::{machine, observe};
 use tharsis_protos::handshake::Question;
 use tharsis_protos::report::Report;
+use tharsis_raylet::cluster::JOIN_TIME_MAX;
 
-/// Time that a node may take to start. It is longer than the time in which its control store finds out that
-/// it cannot start.
-const START_WAIT: Duration = Duration::from_secs(15);
+/// Time after which a start says what its node waits for.
+const SAID_AFTER: Duration = Duration::from_secs(2);
 /// Lines of the log of a node that did not start which are shown.
 const LAST_WORDS_LINES: usize = 20;
 
@@ -59,7 +59,8 @@ fn spawn(spec: &NodeSpec, choice: &LogChoice, log: &Path) -> Result<Child> {
 }
 
 fn await_report(child: &mut Child, spec: &NodeSpec, log: &Path) -> Result<Report> {
-    let until = Instant::now() + START_WAIT;
+    let begun = Instant::now();
+    let mut is_said = false;
     loop {
         let ended = child.try_wait()?;
         // Somebody else's start may have been faster: ours is the node with this process.
@@ -73,12 +74,32 @@ fn await_report(child: &mut Child, spec: &NodeSpec, log: &Path) -> Result<Report
         if let Some(status) = ended {
             return Err(last_words(status, log).into());
         }
-        if Instant::now() > until {
+        // The node ends before by itself, with its reason.
+        if NODE_START_WAIT < begun.elapsed() {
             child.kill()?;
             child.wait()?;
-            bail!("the node did not answer within {} s; its log is {}", START_WAIT.as_secs(), log.display());
+            let seconds = NODE_START_WAIT.as_secs();
+            bail!("the node did not answer within {seconds} s; its log is {}", log.display());
+        }
+        if !is_said && SAID_AFTER < begun.elapsed() {
+            is_said = true;
+            output::complain(&format!("tharsis: the node {}; its log is {}", waits_for(spec), log.display()));
         }
         std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The wait of a node that does not answer yet, in words.
+fn waits_for(spec: &NodeSpec) -> String {
+    let limit = JOIN_TIME_MAX.as_secs();
+    match spec.cluster.as_ref().map(|cluster| &cluster.role) {
+        Some(ClusterRole::Member { heads }) => {
+            format!("waits for the head at {}, for at most {limit} s", heads.join(", "))
+        }
+        Some(ClusterRole::Head { store, .. }) if *store != BackendChoice::Memory => {
+            format!("waits for the tables of the cluster, {store}, for at most {limit} s")
+        }
+        _ => "is about to start".to_owned(),
     }
 }
 

@@ -139,3 +139,26 @@ fn the_manifests_run_a_head_and_a_member() {
     assert_eq!(commands[0][..2], ["node", "--head"]);
     assert_they_are_a_cluster(&head, &member, commands);
 }
+
+/// Whoever ends a node while it waits for a slow head or etcd takes its reason away.
+#[test]
+fn nobody_ends_a_node_that_waits_for_its_head() {
+    let wait_s = tharsis_raylet::cluster::JOIN_TIME_MAX.as_secs();
+    let after = |file: &str, before: &str| -> u64 {
+        let text = text(file);
+        let found = text.lines().find_map(|line| line.trim().strip_prefix(before));
+        let found = found.unwrap_or_else(|| panic!("{file} has no {before}"));
+        found.trim_end_matches("min").parse().unwrap_or_else(|_| panic!("{file}: {found}"))
+    };
+    let units: Vec<_> = std::fs::read_dir(root().join("deploy/systemd")).unwrap().flatten().collect();
+    let units = units.iter().filter_map(|entry| entry.file_name().into_string().ok());
+    for unit in units.filter(|name| name.ends_with(".service")) {
+        assert!(wait_s < 60 * after(&format!("systemd/{unit}"), "TimeoutStartSec="), "{unit}");
+    }
+    for manifest in ["kubernetes/head.yaml", "kubernetes/workers.yaml"] {
+        // The first of its probes.
+        let probes = after(manifest, "periodSeconds: ") * after(manifest, "failureThreshold: ");
+        assert!(wait_s < probes, "{manifest}: {probes} s");
+    }
+    assert!(wait_s < after("slurm/node.sh", "meet_s="));
+}

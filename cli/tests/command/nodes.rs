@@ -146,6 +146,37 @@ fn a_node_outlives_the_crash_and_the_return_of_its_control_store() {
     home.assert_clean(&processes);
 }
 
+/// The start waits as long as its node does, and says for whom.
+#[test]
+fn a_start_waits_for_a_head_that_is_slow() {
+    let home = Home::new();
+    start(&home, &["--head", "--lease-ttl", "60s"]);
+    let (head, socket) = (home.status(None), home.text("b/node.sock"));
+    let (pid, address) = (head["pid"].as_u64().unwrap() as u32, head["address"].as_str().unwrap());
+    let member = home.spawn([&["start", "--address", address, "--socket", &socket], &SMALL[..]].concat());
+    // The start has asked the head, and the node has not.
+    let children = format!("/proc/{0}/task/{0}/children", member.id());
+    while std::fs::read_to_string(&children).is_ok_and(|children| children.is_empty()) {
+        std::hint::spin_loop();
+    }
+    kill(pid, "STOP");
+    std::thread::sleep(Duration::from_secs(17));
+    kill(pid, "CONT");
+    let member = end_of(member);
+    assert_eq!(member.status, 0, "{}{}", member.out, member.err);
+    // Unless the node was faster than the signal.
+    if !member.err.is_empty() {
+        assert!(
+            member.err.contains("waits for the head at") && member.err.contains(address),
+            "{}",
+            member.err
+        );
+    }
+    home.await_nodes(Some(&socket), 2);
+    assert_eq!(home.run(["stop", "--socket", &socket]).status, 0);
+    assert_eq!(home.run(["stop"]).status, 0);
+}
+
 /// A store that is restored to a time before its members joined does not know them, so they must end.
 #[test]
 fn a_node_that_is_younger_than_a_restored_store_ends_itself() {

@@ -86,7 +86,7 @@ use tharsis_types::{Extent, Failure, FailureKind, JobId, NodeId, ObjectId};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tonic::service::Routes;
 
 pub use addresses::advertised_address;
@@ -99,6 +99,9 @@ const CALL_DEADLINE: Duration = Duration::from_secs(3);
 const JOIN_PATIENCE: Duration = Duration::from_secs(5);
 /// The time for which drivers and workers wait for one.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest time that a node takes to become a member, or to begin a cluster: a certificate from a slow
+/// head, then its first calls. Whoever starts a node waits for as long.
+pub const JOIN_TIME_MAX: Duration = Duration::from_secs(90);
 /// Pause between attempts to note the end of a job in a control store whose back end is full.
 const FULL_PAUSE: Duration = Duration::from_secs(2);
 /// Connections to the gRPC services that wait to be taken up.
@@ -411,7 +414,8 @@ fn run(
         }
     };
     runtime.block_on(async {
-        match join(joining, options, programs.path(), listener, address).await {
+        let joined = timeout(JOIN_TIME_MAX, join(joining, options, programs.path(), listener, address)).await;
+        match joined.unwrap_or_else(|_| Err(not_in_time(&options.role))) {
             Ok((started, membership, control)) => {
                 let _gone = reply.send(Ok(started));
                 tokio::select! {
@@ -500,6 +504,14 @@ async fn join(
     let namespaces = Arc::default();
     let cluster_handle = ClusterHandle { me, control: client, tasks, code, names, fenced, namespaces };
     Ok((Started { peers, pulls, senders, submissions, cluster_handle }, membership, control))
+}
+
+fn not_in_time(role: &Role) -> Failure {
+    let what = match role {
+        Role::Head { store, .. } => format!("the control store was not begun ({store})"),
+        Role::Member { heads } => format!("cannot join the cluster at {}: no member", heads.join(",")),
+    };
+    Failure::new(FailureKind::Disconnected, format!("{what} within {} s", JOIN_TIME_MAX.as_secs()))
 }
 
 /// The node as the other members see it.
