@@ -5,10 +5,13 @@
 //! last tag before this commit, or else of the commit before. A short run has no time for that: it replaces
 //! this program by itself, which tries the steps, and not the differences.
 
-use crate::home::{Ended, Home, SMALL, await_that, root, without_settings};
+use crate::home::{Ended, Home, SMALL, SOON, await_that, end_of, kill, root, without_settings};
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use tharsis_protos::proof::{HELLO_BYTES, Purpose, Reason, VERSION};
 
 /// Variable with the path of a former program.
 const FORMER: &str = "THARSIS_FORMER";
@@ -203,6 +206,102 @@ fn a_release_is_replaced_machine_by_machine_and_nothing_is_lost() {
     }
     cluster.join_member();
     cluster.go_back(former.tables == this.tables);
+}
+
+/// The folder of files that former releases wrote.
+fn recorded(name: &str) -> PathBuf {
+    root().join("gcs/testdata").join(name)
+}
+
+/// A state file that a release of this version of the tables wrote (`gcs/src/tables_tests.rs` has the form).
+fn state_of(version: u64) -> Vec<u8> {
+    let text = std::fs::read_to_string(recorded(&format!("state-{version}.txt"))).unwrap();
+    let (length, rows) = text.split_once(" bytes\n").unwrap();
+    let mut bytes = vec![0; length.parse().unwrap()];
+    for row in rows.lines() {
+        let (offset, digits) = row.split_once(' ').unwrap();
+        let offset = usize::from_str_radix(offset, 16).unwrap();
+        for index in 0..digits.len() / 2 {
+            bytes[offset + index] = u8::from_str_radix(&digits[2 * index..2 * index + 2], 16).unwrap();
+        }
+    }
+    bytes
+}
+
+#[test]
+fn a_head_goes_on_with_the_state_file_of_each_version() {
+    let home = Home::new();
+    let this = Release::this();
+    for version in 1..=this.versions(&home).tables.unwrap() {
+        std::fs::write(home.path("state"), state_of(version)).unwrap();
+        let head = head_words(&home, "0");
+        this.succeeds(&home, &words(&head));
+        let address = this.shown(&home, &["status", "--json"])["address"].as_str().unwrap().to_owned();
+        let member = home.text("b/node.sock");
+        this.succeeds(&home, &member_words(&address, &member));
+        this.succeeds(&home, &["job", "submit", "--name", "after", "--", "true"]);
+        this.await_state(&home, "after", "succeeded");
+        this.succeeds(&home, &["stop", "--socket", &member]);
+        this.succeeds(&home, &["stop"]);
+        // It is the cluster that it was.
+        let mut store = home.spawn(["gcs", "--state", &home.text("state")]);
+        let mut line = String::new();
+        BufReader::new(store.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains(&format!("Control store of cluster {}", "01".repeat(16))), "{line}");
+        kill(store.id(), "TERM");
+        assert_eq!(end_of(store).status, 0);
+    }
+}
+
+/// A hello or its answer, of a release with this version of the proof.
+fn frame(version: u32, second: u32) -> Vec<u8> {
+    let node = 7_u64.to_le_bytes();
+    [&b"THARSIS\x02"[..], &version.to_le_bytes(), &second.to_le_bytes(), &node, &[0x22; 32]].concat()
+}
+
+#[test]
+fn a_head_tells_callers_of_other_releases_its_version() {
+    let (home, this) = (Home::new(), Release::this());
+    this.succeeds(&home, &words(&head_words(&home, "0")));
+    let address = this.shown(&home, &["status", "--json"])["address"].as_str().unwrap().to_owned();
+    for version in [0, VERSION - 1, VERSION + 1, u32::MAX] {
+        let mut caller = TcpStream::connect(&address).unwrap();
+        caller.set_read_timeout(Some(SOON)).unwrap();
+        caller.write_all(&frame(version, Purpose::Calls as u32)).unwrap();
+        let mut answer = [0; HELLO_BYTES];
+        caller.read_exact(&mut answer).unwrap();
+        assert_eq!(answer[8..12], VERSION.to_le_bytes(), "to version {version}");
+        assert_eq!(answer[12..16], (Reason::Version as u32).to_le_bytes(), "to version {version}");
+    }
+    this.await_nodes(&home, &[], 1);
+    this.succeeds(&home, &["stop"]);
+}
+
+/// The documented answer, whether the head of the other release looks at the version of its callers or not.
+#[test]
+fn a_start_at_a_head_of_another_release_names_both_versions() {
+    let page = std::fs::read_to_string(root().join("docs/upgrade.md")).unwrap();
+    for (version, status) in [VERSION - 1, VERSION + 1].into_iter().zip([Reason::Version as u32, 0]) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut hello = [0; HELLO_BYTES];
+                if stream.read_exact(&mut hello).is_ok() {
+                    let _gone = stream.write_all(&frame(version, status));
+                }
+            }
+        });
+        let (home, this) = (Home::new(), Release::this());
+        let refused = this.run(&home, &member_words(&address, &home.text("b/node.sock")));
+        let words = format!(
+            "what listens there speaks version {version} of the protocol between processes of a cluster, this release \
+             speaks version {VERSION}"
+        );
+        refused.assert_refused(4, &["ProtocolMismatch", &address, &words]);
+        assert!(version < VERSION || page.replace('\n', " ").contains(&words), "docs/upgrade.md: {words}");
+        assert!(home.processes().is_empty());
+    }
 }
 
 /// The commit of the last tag before this one, or else the one before.
