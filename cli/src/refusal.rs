@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use tharsis::{Error, process};
 use tharsis_identity::IdentityError;
 use tharsis_protos::join::JoinError;
+use tharsis_raylet::cluster::kind_of_beginning;
 
 /// The status for wrong input: typed, set or written in a file.
 pub const WRONG_INPUT: u8 = 2;
@@ -338,12 +339,7 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
         };
     }
     if let Some(error) = error.downcast_ref::<tharsis_gcs::StoreError>() {
-        return match error {
-            tharsis_gcs::StoreError::InUse { .. } => TAKEN,
-            tharsis_gcs::StoreError::Connect { .. } => NO_ANSWER,
-            tharsis_gcs::StoreError::OutOfSpace { .. } => EXHAUSTED,
-            _ => process::FAILED,
-        };
+        return process::status_of(kind_of_beginning(error));
     }
     error.downcast_ref::<Error>().map_or(process::FAILED, |error| process::status_of(error.kind()))
 }

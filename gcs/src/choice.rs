@@ -99,7 +99,11 @@ async fn etcd(
 
 #[cfg(feature = "etcd")]
 fn text(file: &std::path::Path) -> Result<String, StoreError> {
-    let failed = |cause: std::io::Error| StoreError::Io { path: file.to_owned(), cause: cause.to_string() };
+    let failed = |cause: std::io::Error| StoreError::Io {
+        path: file.to_owned(),
+        is_full: false,
+        cause: cause.to_string(),
+    };
     std::fs::read_to_string(file).map_err(failed)
 }
 

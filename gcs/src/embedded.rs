@@ -79,6 +79,8 @@ struct FailedFile {
     /// Keeps other processes from the file, until it is opened again.
     journal: Option<Journal>,
     cause: String,
+    /// It failed for want of room.
+    is_full: bool,
     again_at: Instant,
 }
 
@@ -108,7 +110,7 @@ impl Embedded {
             let path = path.clone();
             tokio::task::spawn_blocking(move || Journal::open(&path, limits)).await
         };
-        let io = |cause: String| StoreError::Io { path: path.clone(), cause };
+        let io = |cause: String| StoreError::Io { path: path.clone(), is_full: false, cause };
         let (journal, space) = opened.map_err(|cause| io(cause.to_string()))??;
         let disk = Disk::start().map_err(|cause| io(format!("no thread: {cause}")))?;
         Ok(Self::start(Writer::File(journal), space, Some(path), limits, Some(disk)))
@@ -240,7 +242,7 @@ impl Inner {
             && let Err(error) = journal.commit(&commit)
         {
             tracing::error!(%error, "the control store cannot write its file: nothing changes until it can");
-            writer.failed(&error.to_string());
+            writer.failed(&error.to_string(), error.is_full_disk());
             return Err(error);
         }
         let changed_leases = !commit.leases.is_empty();
@@ -259,12 +261,12 @@ impl Inner {
 
 impl Writer {
     /// The last write failed.
-    fn failed(&mut self, cause: &str) {
+    fn failed(&mut self, cause: &str, is_full: bool) {
         match std::mem::replace(self, Writer::Applying) {
             Writer::File(journal) => {
                 let again_at = Instant::now() + REOPEN_PAUSE;
-                *self =
-                    Writer::Failed(FailedFile { journal: Some(journal), cause: cause.to_owned(), again_at });
+                let (journal, cause) = (Some(journal), cause.to_owned());
+                *self = Writer::Failed(FailedFile { journal, cause, is_full, again_at });
             }
             other => *self = other,
         }
@@ -273,7 +275,8 @@ impl Writer {
 
 impl Inner {
     fn io(&self, cause: &str) -> StoreError {
-        StoreError::Io { path: self.path.clone().unwrap_or_default(), cause: cause.to_owned() }
+        let path = self.path.clone().unwrap_or_default();
+        StoreError::Io { path, is_full: false, cause: cause.to_owned() }
     }
 
     /// A change has panicked. Whether it is on disk is unknown.
@@ -282,7 +285,7 @@ impl Inner {
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         let cause = format!("a change panicked: {}", text.unwrap_or("no text"));
         tracing::error!(cause, "the control store has a defect: what was to be written is not");
-        self.writer.lock().failed(&cause);
+        self.writer.lock().failed(&cause, false);
         self.io(&cause)
     }
 
@@ -290,7 +293,8 @@ impl Inner {
     fn reopen(&self, failed: &mut FailedFile) -> Result<Journal, StoreError> {
         let path = self.path.clone().unwrap_or_default();
         if Instant::now() < failed.again_at {
-            return Err(StoreError::Io { path, cause: format!("the write before failed: {}", failed.cause) });
+            let cause = format!("the write before failed: {}", failed.cause);
+            return Err(StoreError::Io { path, is_full: failed.is_full, cause });
         }
         // It must be closed before it can be opened.
         failed.journal = None;
@@ -302,6 +306,7 @@ impl Inner {
             Err(error) => {
                 tracing::info!(%error, "the control store still cannot write its file");
                 (failed.again_at, failed.cause) = (Instant::now() + REOPEN_PAUSE, error.to_string());
+                failed.is_full = error.is_full_disk();
                 Err(error)
             }
         }

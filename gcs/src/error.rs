@@ -90,10 +90,12 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The file cannot be read or written. Earlier commits are still in it.
-    #[error("{}: {cause}", path.display())]
+    #[error("{}: {}{cause}", path.display(), if *is_full { "its file system has no room: " } else { "" })]
     Io {
         /// The file.
         path: PathBuf,
+        /// Whether there is no room for it.
+        is_full: bool,
         /// Why.
         cause: String,
     },
@@ -185,6 +187,11 @@ impl StoreError {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable { .. } | Self::Deadline { .. } | Self::Contention { .. })
+    }
+
+    /// Whether the disk under the file has no room.
+    pub(crate) fn is_full_disk(&self) -> bool {
+        matches!(self, Self::Io { is_full: true, .. })
     }
 }
 

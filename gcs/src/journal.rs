@@ -13,11 +13,14 @@
 use crate::error::{StoreError, chain};
 use crate::keyspace::EmbeddedLimits;
 use crate::keyspace::{Commit, Entry, KeySpace};
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition};
+use redb::{
+    CommitError, Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
+    TableError, TableHandle, TransactionError,
+};
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;
 use std::fs::{File, Permissions};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,6 +39,9 @@ const PAGE_BYTES: u64 = 4096;
 const ENTRIES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("entries");
 const LEASES: TableDefinition<u64, u64> = TableDefinition::new("leases");
 const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
+
+/// An error of the database or of the system.
+type Cause = dyn std::error::Error + 'static;
 
 /// An open file.
 #[derive(Debug)]
@@ -56,6 +62,10 @@ impl Journal {
         };
         let database = database.map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => StoreError::InUse { path: path.to_owned() },
+            error if is_foreign(path) => {
+                let cause = format!("it is no file of tables: {}", chain(&error));
+                StoreError::Io { path: path.to_owned(), is_full: false, cause }
+            }
             error => io(path, &error),
         })?;
         let journal = Self { database, path: path.to_owned() };
@@ -66,7 +76,7 @@ impl Journal {
 
     /// Makes a change durable. Blocks until it is on disk.
     pub(crate) fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
-        let fail = |error: &dyn std::error::Error| io(&self.path, error);
+        let fail = |error: &Cause| io(&self.path, error);
         let write = self.database.begin_write().map_err(|e| fail(&e))?;
         {
             let mut entries = write.open_table(ENTRIES).map_err(|e| fail(&e))?;
@@ -97,8 +107,17 @@ impl Journal {
 
     /// Makes the tables of a new file, and checks the format of an old one.
     fn prepare(&self) -> Result<(), StoreError> {
-        let fail = |error: &dyn std::error::Error| io(&self.path, error);
+        let fail = |error: &Cause| io(&self.path, error);
         let write = self.database.begin_write().map_err(|e| fail(&e))?;
+        let own = [ENTRIES.name(), LEASES.name(), META.name()];
+        let foreign = {
+            let mut tables = write.list_tables().map_err(|e| fail(&e))?;
+            tables.find(|table| !own.contains(&table.name())).map(|table| table.name().to_owned())
+        };
+        if let Some(table) = foreign {
+            let cause = format!("it is the database of another program, with a table {table:?}");
+            return Err(StoreError::Io { path: self.path.clone(), is_full: false, cause });
+        }
         {
             write.open_table(ENTRIES).map_err(|e| fail(&e))?;
             write.open_table(LEASES).map_err(|e| fail(&e))?;
@@ -120,7 +139,7 @@ impl Journal {
     }
 
     fn read(&self, limits: EmbeddedLimits) -> Result<KeySpace, StoreError> {
-        let fail = |error: &dyn std::error::Error| io(&self.path, error);
+        let fail = |error: &Cause| io(&self.path, error);
         let read = self.database.begin_read().map_err(|e| fail(&e))?;
         let mut entries = BTreeMap::new();
         for row in read.open_table(ENTRIES).map_err(|e| fail(&e))?.iter().map_err(|e| fail(&e))? {
@@ -180,12 +199,15 @@ fn open_own(path: &Path) -> std::io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let opened = options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path);
-    let refused = |text: &str| Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, text));
+    let refused = |text: &str| Err(std::io::Error::new(ErrorKind::PermissionDenied, text));
     let file = match opened {
         Err(_) if path.is_symlink() => return refused("it is a link: name the file itself"),
         opened => opened?,
     };
     let found = file.metadata()?;
+    if !found.is_file() {
+        return refused("it is no regular file");
+    }
     if found.uid() != rustix::process::geteuid().as_raw() {
         return refused("it is another user's");
     }
@@ -194,6 +216,14 @@ fn open_own(path: &Path) -> std::io::Result<File> {
         file.set_permissions(Permissions::from_mode(0o600))?;
     }
     Ok(file)
+}
+
+/// Whether a file is not empty and begins like no database.
+fn is_foreign(path: &Path) -> bool {
+    let mut magic = [0; DATABASE_MAGIC.len()];
+    let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file() && 0 < found.len());
+    let read = || File::open(path)?.read_exact(&mut magic);
+    is_file && !(read().is_ok() && magic == *DATABASE_MAGIC)
 }
 
 /// Fills up a partly written last page; returns whether there was one. The database refuses such a file as
@@ -214,8 +244,38 @@ fn complete_last_page(path: &Path) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-fn io(path: &Path, error: &dyn std::error::Error) -> StoreError {
-    StoreError::Io { path: path.to_owned(), cause: chain(error) }
+fn io(path: &Path, error: &Cause) -> StoreError {
+    let is_full = kind_of(error).is_some_and(|kind| {
+        matches!(kind, ErrorKind::FileTooLarge | ErrorKind::QuotaExceeded | ErrorKind::StorageFull)
+    });
+    StoreError::Io { path: path.to_owned(), is_full, cause: chain(error) }
+}
+
+/// Kind of the error of the system behind an error of the database, which names no source.
+fn kind_of(error: &Cause) -> Option<ErrorKind> {
+    let of = |error: &StorageError| match error {
+        StorageError::Io(cause) => Some(cause.kind()),
+        _ => None,
+    };
+    if let Some(error) = error.downcast_ref::<std::io::Error>() {
+        return Some(error.kind());
+    }
+    if let Some(error) = error.downcast_ref::<StorageError>() {
+        return of(error);
+    }
+    if let Some(DatabaseError::Storage(error)) = error.downcast_ref() {
+        return of(error);
+    }
+    if let Some(TransactionError::Storage(error)) = error.downcast_ref() {
+        return of(error);
+    }
+    if let Some(TableError::Storage(error)) = error.downcast_ref() {
+        return of(error);
+    }
+    match error.downcast_ref() {
+        Some(CommitError::Storage(error)) => of(error),
+        _ => None,
+    }
 }
 
 fn millis(ttl: Duration) -> u64 {
@@ -261,6 +321,22 @@ mod tests {
         let (before, found, wanted) = (std::fs::read(&path).unwrap(), FORMAT + 1, FORMAT);
         assert_eq!(open(&path), Err(StoreError::Format { path: path.clone(), found, wanted }));
         assert!(before == std::fs::read(&path).unwrap(), "not a byte is another");
+    }
+
+    #[test]
+    fn the_database_of_another_program_is_refused_and_gets_no_tables() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let other = Database::create(&path).unwrap();
+        let write = other.begin_write().unwrap();
+        let table: TableDefinition<&str, u64> = TableDefinition::new("accounts");
+        write.open_table(table).unwrap().insert("a", 1).unwrap();
+        write.commit().unwrap();
+        drop(other);
+        let refused = open(&path).unwrap_err().to_string();
+        assert!(refused.contains("another program") && refused.contains("accounts"), "{refused}");
+        let other = Database::open(&path).unwrap();
+        assert_eq!(other.begin_read().unwrap().list_tables().unwrap().count(), 1);
     }
 
     #[test]

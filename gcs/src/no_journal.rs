@@ -13,7 +13,7 @@ impl Journal {
     /// Always an error.
     pub(crate) fn open(path: &Path, _: EmbeddedLimits) -> Result<(Self, KeySpace), StoreError> {
         let cause = "this program was built without the feature `file`".to_owned();
-        Err(StoreError::Io { path: path.to_owned(), cause })
+        Err(StoreError::Io { path: path.to_owned(), is_full: false, cause })
     }
 
     /// Never called, since no journal can be opened.

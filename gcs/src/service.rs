@@ -275,7 +275,8 @@ fn refusal(error: StoreError) -> Refusal {
             RefusalCode::InvalidArgument
         }
         StoreError::LeaseNotFound { .. } => RefusalCode::NotFound,
-        StoreError::NoSpace { .. }
+        StoreError::Io { is_full: true, .. }
+        | StoreError::NoSpace { .. }
         | StoreError::OutOfSpace { .. }
         | StoreError::TooMany { .. }
         | StoreError::ValueLength { .. } => RefusalCode::ResourceExhausted,
@@ -285,7 +286,7 @@ fn refusal(error: StoreError) -> Refusal {
         | StoreError::ForeignOwner { .. }
         | StoreError::Format { .. }
         | StoreError::InUse { .. }
-        | StoreError::Io { .. }
+        | StoreError::Io { is_full: false, .. }
         | StoreError::LaterTables { .. } => RefusalCode::Internal,
     };
     Refusal::new(code, error.to_string())

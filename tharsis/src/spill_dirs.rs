@@ -94,6 +94,29 @@ pub fn quota_bytes(directory: &Path, said: Option<u64>) -> Result<u64> {
     Ok(quota)
 }
 
+/// Cuts quotas so that so many bytes stay free of the file system of `beside`. Directories there for which
+/// too little is left are left out.
+#[must_use]
+pub fn leave_room(folders: Vec<SpillFolder>, beside: &Path, room_bytes: u64) -> Vec<SpillFolder> {
+    let device = |path: &Path| existing(path).and_then(|there| stat(there).ok()).map(|found| found.st_dev);
+    let beside_device = device(beside);
+    let system = existing(beside).and_then(|there| statvfs(there).ok());
+    let Some(system) = system else { return folders };
+    let mut left_bytes = free_bytes(&system).saturating_sub(room_bytes);
+    let cut = |folder: SpillFolder| {
+        if device(&folder.path) != beside_device {
+            return Some(folder);
+        }
+        let quota_bytes = folder.quota_bytes.min(left_bytes);
+        if quota_bytes < QUOTA_BYTES_MIN.min(folder.quota_bytes) {
+            return None;
+        }
+        left_bytes -= quota_bytes;
+        Some(SpillFolder { quota_bytes, ..folder })
+    };
+    folders.into_iter().filter_map(cut).collect()
+}
+
 /// The directory, or its nearest existing parent.
 fn existing(directory: &Path) -> Option<&Path> {
     let mut way = directory.ancestors().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p });
@@ -101,7 +124,11 @@ fn existing(directory: &Path) -> Option<&Path> {
 }
 
 fn default_quota(system: &StatVfs) -> u64 {
-    system.f_bavail.saturating_mul(system.f_frsize) / 100 * FREE_SPACE_PERCENT
+    free_bytes(system) / 100 * FREE_SPACE_PERCENT
+}
+
+fn free_bytes(system: &StatVfs) -> u64 {
+    system.f_bavail.saturating_mul(system.f_frsize)
 }
 
 /// Whether a folder is in memory; false if that cannot be determined.
@@ -131,6 +158,23 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, chown};
+
+    #[test]
+    fn room_is_left_on_the_file_system_of_the_tables_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        let free = free_bytes(&statvfs(folder.path()).unwrap());
+        let of = |path: &Path, quota_bytes| SpillFolder { path: path.to_owned(), quota_bytes };
+        let elsewhere = of(Path::new("/proc/self"), u64::MAX);
+        let both = || vec![of(folder.path(), QUOTA_BYTES_MIN), elsewhere.clone()];
+        assert_eq!(leave_room(both(), &state, 0), both());
+        // Others write there too meanwhile.
+        assert_eq!(leave_room(both(), &state, 2 * free), [elsewhere]);
+        let two = vec![of(folder.path(), u64::MAX), of(&folder.path().join("b"), u64::MAX)];
+        let left = leave_room(two, &state, free / 2);
+        let [first] = &left[..] else { panic!("{left:?}") };
+        assert!(first.quota_bytes < free, "{first:?}");
+    }
 
     fn text(directory: &Path, said: Option<u64>) -> String {
         let error = quota_bytes(directory, said).unwrap_err();

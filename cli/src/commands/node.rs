@@ -11,15 +11,18 @@ use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command as Program;
 use tharsis::join::TOKEN_VARIABLE;
 use tharsis::process::{ClusterRole, ClusterSpec, NodeOptions, NodeSpec, Security, run_node};
-use tharsis::{FailureKind, SpillChoice, join, machine, observe, spill_dirs};
+use tharsis::{FailureKind, SpillChoice, SpillFolder, join, machine, observe, spill_dirs};
 use tharsis_identity::Token;
 use tharsis_protos::handshake::Question;
 use tharsis_types::Resources;
 use tharsis_types::limits::{QUEUED_TASKS_MAX, SMALL_CLUSTER_MAX};
+
+/// Room for the tables of a cluster, twice the most that they have: a file grows by copies of its pages.
+const TABLES_ROOM_BYTES: u64 = 1 << 30;
 
 /// Runs a node in the foreground until it is told to stop.
 ///
@@ -205,12 +208,34 @@ fn spill_choice(settings: &Settings) -> Result<SpillChoice, Error> {
         dirs.iter().map(|dir| spill_dirs::folder(&dir.path, dir.quota_bytes)).collect()
     };
     let percent = |key| Ok::<_, Error>(settings.get(key, parse::percent)?.unwrap_or_default());
+    let folders = folders.map_err(|bad| wrong(settings, Key::SpillDirs, &bad))?;
     Ok(SpillChoice {
-        folders: folders.map_err(|bad| wrong(settings, Key::SpillDirs, &bad))?,
+        folders: match settings.value(Key::State) {
+            Some(state) => {
+                beside_tables(folders, Path::new(&state.text), !settings.is_default(Key::SpillDirs))
+            }
+            None => folders,
+        },
         high_water_percent: percent(Key::SpillHighWater)?,
         low_water_percent: percent(Key::SpillLowWater)?,
         ..SpillChoice::default()
     })
+}
+
+/// Leaves room for the tables of the cluster where values are spilled to the same file system: a head that
+/// cannot write them admits no node, begins no job, and declares nobody dead.
+fn beside_tables(folders: Vec<SpillFolder>, state: &Path, is_said: bool) -> Vec<SpillFolder> {
+    let left = spill_dirs::leave_room(folders.clone(), state, TABLES_ROOM_BYTES);
+    for folder in folders.iter().filter(|folder| is_said && !left.contains(folder)) {
+        let cut = left.iter().find(|other| other.path == folder.path).map_or(0, |cut| cut.quota_bytes);
+        output::warn(&format!(
+            "{}: {} GiB of this file system are left for the tables ({}): at most {cut} bytes are spilled here",
+            folder.path.display(),
+            TABLES_ROOM_BYTES >> 30,
+            Key::State.flag()
+        ));
+    }
+    left
 }
 
 fn resources(settings: &Settings, memory: u64) -> Result<Resources> {

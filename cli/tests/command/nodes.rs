@@ -3,7 +3,7 @@
 
 use crate::home::{self, Home, SMALL, await_that, end_of, kill, segments};
 use std::io::{BufRead, BufReader};
-use std::process::Child;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 /// Starts a node in the background, and returns its output.
@@ -255,6 +255,49 @@ fn a_failed_start_prints_the_cause() {
     let ended = home.run(["start", "--head", "--store", "900TiB"]);
     ended.assert_refused(6, &["--store", "900TiB", "more than the memory"]);
     assert!(home.processes().is_empty());
+}
+
+/// Asserts that neither a head nor a control store starts with this file, for this reason.
+fn assert_no_state(home: &Home, state: &str, status: i32, reason: &str) {
+    for words in [&[&["start", "--head"], &SMALL[..]].concat()[..], &["gcs"]] {
+        let refused = home.run([words, &["--state", state]].concat());
+        refused.assert_refused(status, &[state, reason]);
+        assert!(!refused.err.contains("Disconnected"), "{}", refused.err);
+    }
+    assert!(home.processes().is_empty());
+}
+
+#[test]
+fn a_state_file_that_is_none_is_named_with_the_reason() {
+    let home = Home::new();
+    std::fs::create_dir(home.path("folder")).unwrap();
+    std::fs::write(home.path("text"), "not a file of tables\n".repeat(1000)).unwrap();
+    std::os::unix::fs::symlink(home.path("text"), home.path("link")).unwrap();
+    for (name, reason) in [
+        ("folder", "directory"),
+        ("absent/state", "No such file or directory"),
+        ("text", "no file of tables"),
+        ("link", "it is a link"),
+        ("../../../../../../../../dev/null", "no regular file"),
+    ] {
+        assert_no_state(&home, &home.text(name), 2, reason);
+    }
+    let kept = std::fs::read_to_string(home.path("text")).unwrap();
+    assert!(kept.starts_with("not a file of tables\n"), "it is not changed");
+}
+
+#[test]
+fn a_disk_without_room_for_the_tables_is_named() {
+    let home = Home::new();
+    let disk = home.path("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=16k", "none"]).arg(&disk).output();
+    if !mount.is_ok_and(|mount| mount.status.success()) {
+        return tharsis_trials::not_run("no right to mount a file system");
+    }
+    let refused = std::panic::catch_unwind(|| assert_no_state(&home, &home.text("disk/state"), 6, "no room"));
+    let _unmounted = Command::new("umount").arg(&disk).status();
+    refused.unwrap();
 }
 
 #[test]

@@ -57,6 +57,33 @@ pub(super) async fn register(client: &ControlClient, info: &NodeInfo) -> Result<
     Ok(registered)
 }
 
+/// Kind of failure if a control store cannot begin: its file is the wrong one, or has no room, or its etcd is
+/// away.
+#[must_use]
+pub fn kind_of_beginning(error: &StoreError) -> FailureKind {
+    match error {
+        StoreError::ForeignOwner { .. } | StoreError::InUse { .. } => FailureKind::InUse,
+        StoreError::Io { is_full: true, .. }
+        | StoreError::NoSpace { .. }
+        | StoreError::OutOfSpace { .. }
+        | StoreError::TooMany { .. } => FailureKind::ResourceExhausted,
+        StoreError::Format { .. } | StoreError::LaterTables { .. } => FailureKind::VersionMismatch,
+        StoreError::ClusterMismatch { .. }
+        | StoreError::Corrupt { .. }
+        | StoreError::Io { is_full: false, .. } => FailureKind::InvalidArgument,
+        StoreError::Closed
+        | StoreError::Connect { .. }
+        | StoreError::Contention { .. }
+        | StoreError::Deadline { .. }
+        | StoreError::DuplicateKey { .. }
+        | StoreError::KeyLength { .. }
+        | StoreError::LeaseNotFound { .. }
+        | StoreError::LeaseTtl { .. }
+        | StoreError::Unavailable { .. }
+        | StoreError::ValueLength { .. } => FailureKind::Disconnected,
+    }
+}
+
 /// The control store of a head.
 pub(super) async fn begin_if_head(
     me: NodeId,
@@ -76,14 +103,8 @@ async fn begin(
     options: ControlOptions,
     address: &str,
 ) -> Result<Control, Failure> {
-    let failed = |error: StoreError| {
-        let kind = match error {
-            StoreError::ForeignOwner { .. } | StoreError::InUse { .. } => FailureKind::InUse,
-            StoreError::OutOfSpace { .. } => FailureKind::ResourceExhausted,
-            _ => FailureKind::Disconnected,
-        };
-        Failure::new(kind, format!("control store: {error}"))
-    };
+    let failed =
+        |error: StoreError| Failure::new(kind_of_beginning(&error), format!("control store: {error}"));
     let backend = store.open().await.map_err(failed)?;
     let control = Control::start(backend, options).await.map_err(failed)?;
     control.announce(address.to_owned(), Some(me)).await.map_err(failed)?;

@@ -91,6 +91,7 @@ use tonic::service::Routes;
 
 pub use addresses::advertised_address;
 pub use identity::Security;
+pub use joining::kind_of_beginning;
 pub use tharsis_gcs::{BackendChoice, EtcdAccess};
 
 /// The longest time that the control store may take for one answer.
