@@ -222,8 +222,8 @@ fn open_own(path: &Path) -> std::io::Result<File> {
 fn is_foreign(path: &Path) -> bool {
     let mut magic = [0; DATABASE_MAGIC.len()];
     let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file() && 0 < found.len());
-    let read = || File::open(path)?.read_exact(&mut magic);
-    is_file && !(read().is_ok() && magic == *DATABASE_MAGIC)
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    is_file && (read.is_err() || magic != *DATABASE_MAGIC)
 }
 
 /// Fills up a partly written last page; returns whether there was one. The database refuses such a file as

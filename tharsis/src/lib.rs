@@ -75,6 +75,7 @@ mod between;
 mod cluster;
 pub mod collective;
 mod embedded;
+mod folders;
 #[cfg(feature = "dataframe")]
 pub mod frame;
 mod init;

@@ -1,5 +1,6 @@
 //! Resources of this machine, and the places where its nodes are found.
 
+use crate::folders;
 use rustix::process::{Resource, getrlimit};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -119,23 +120,23 @@ fn check_addresses(store_bytes: u64, free_bytes: u64) -> Result<()> {
     Err(Error::new(FailureKind::ResourceExhausted, text))
 }
 
-/// The folder of sessions of this user.
+/// The folder of sessions of this user: in `XDG_RUNTIME_DIR` if that is the user's alone and outlives its
+/// sessions, else among temporary files.
 #[must_use]
 pub fn scratch() -> PathBuf {
-    let user = rustix::process::geteuid().as_raw();
-    std::env::temp_dir().join(format!("tharsis-{user}"))
+    folders::scratch()
 }
 
 /// The socket of the node that `tharsis start` made.
 #[must_use]
 pub fn default_socket() -> PathBuf {
-    scratch().join("node").join("node.sock")
+    folders::find("node/node.sock")
 }
 
 /// The file with the secret of this user's clusters, if nothing is said.
 #[must_use]
 pub fn default_secret_file() -> PathBuf {
-    scratch().join("cluster.secret")
+    folders::find("cluster.secret")
 }
 
 /// The folder of this user's identities in clusters, if nothing is said. It outlives a restart of the
@@ -144,7 +145,7 @@ pub fn default_secret_file() -> PathBuf {
 pub fn default_identity_folder() -> PathBuf {
     let of = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = of("XDG_DATA_HOME").or_else(|| of("HOME").map(|home| home.join(".local/share")));
-    data.unwrap_or_else(scratch).join("tharsis").join("identity")
+    data.unwrap_or_else(folders::temporary).join("tharsis").join("identity")
 }
 
 /// Whether an address is that of a cluster's head, not of a node's socket on this machine.

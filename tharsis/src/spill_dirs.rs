@@ -1,6 +1,6 @@
 //! Spill directories: the default one, and checks of directories that the user names.
 
-use crate::machine;
+use crate::folders;
 use rustix::fs::{FsWord, Stat, StatVfs, stat, statfs, statvfs};
 use std::path::{Path, PathBuf};
 use tharsis_raylet::{SpillChoice, SpillFolder};
@@ -18,7 +18,7 @@ const MEMORY_FILE_SYSTEMS: [FsWord; 2] = [0x0102_1994, 0x8584_58f6];
 /// The default directory: a folder of the user on a disk; `None` if there is no disk.
 #[must_use]
 pub fn default_dir() -> Option<PathBuf> {
-    let own = machine::scratch();
+    let own = folders::temporary();
     let large = own.file_name().map(|name| Path::new(LARGE_TEMPORARY).join(name));
     let on_disk = |folder: &PathBuf| existing(folder).is_some_and(|there| !is_memory(there));
     [Some(own), large].into_iter().flatten().map(|folder| folder.join("spill")).find(on_disk)

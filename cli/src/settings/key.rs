@@ -152,7 +152,8 @@ const ROWS: [Row; 38] = [
         key: Key::Socket,
         name: "socket",
         value_name: "PATH",
-        help: "Socket of the node for drivers and workers; by default in the user's own folder",
+        help: "Socket of the node for drivers and workers; by default in the user's own folder, below XDG_RUNTIME_DIR or \
+             TMPDIR",
         used_by: NODE | ASK | IDENTITY | CALL,
         form: Form::Text,
         check: not_empty,

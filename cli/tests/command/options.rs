@@ -4,6 +4,8 @@ use crate::home::{self, Ended, Home, SMALL, await_that};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -149,4 +151,86 @@ fn a_node_has_as_many_network_threads_as_it_was_told() {
     assert_eq!(network_threads(&head), 3);
     // The cluster's own thread does it alone.
     assert_eq!(network_threads(&member), 0);
+}
+
+/// A user that owns nothing of ours.
+const NOBODY: u32 = 65_534;
+
+/// The socket among the settings that a command shows.
+fn socket_of(shown: &Ended) -> String {
+    assert_eq!(shown.status, 0, "{}", shown.err);
+    let shown: Value = serde_json::from_str(&shown.out).unwrap();
+    shown["socket"]["value"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_node_is_in_the_runtime_folder_of_its_user() {
+    let home = Home::new();
+    let runtime = home.path("run");
+    std::fs::create_dir(&runtime).unwrap();
+    std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let own = runtime.join("tharsis/node/node.sock");
+    let run =
+        |words: &[&str]| Ended::of(home.command(words).env("XDG_RUNTIME_DIR", &runtime).output().unwrap());
+    let settings = ["config", "show", "--json"];
+    assert_eq!(socket_of(&run(&settings)), own.display().to_string());
+    let started = run(&[&["start", "--head"][..], &SMALL].concat());
+    assert_eq!(started.status, 0, "{}", started.err);
+    for folder in [own.parent().unwrap(), &runtime.join("tharsis")] {
+        assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o777, 0o700, "{}", folder.display());
+    }
+    assert!(own.exists() && runtime.join("tharsis/cluster.secret").exists());
+    assert_eq!(run(&["status"]).status, 0);
+    let stopped = run(&["stop"]);
+    assert!(stopped.out.contains("has stopped"), "{}", stopped.out);
+    // Others may look into it: it is not used.
+    std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(!socket_of(&run(&settings)).starts_with(&runtime.display().to_string()));
+}
+
+#[test]
+fn two_users_of_a_machine_do_not_meet() {
+    let home = Home::new();
+    if rustix::process::geteuid().as_raw() != 0 {
+        return tharsis_trials::not_run("of users, root alone can be another one");
+    }
+    let shared = home.path(".");
+    // As /tmp is.
+    std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(0o1777)).unwrap();
+    let runtime = home.path("run");
+    std::fs::create_dir(&runtime).unwrap();
+    std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let temporary = home.path("program").parent().unwrap().to_owned();
+    // The other user may not reach the program where it was built.
+    let program = home.path("program");
+    std::fs::copy(env!("CARGO_BIN_EXE_tharsis"), &program).unwrap();
+    let run = |words: &[&str], user: u32| {
+        let mut command = Command::new(&program);
+        home::without_settings(&mut command).args(words).env("XDG_RUNTIME_DIR", &runtime);
+        command.env("TMPDIR", &temporary).env("XDG_DATA_HOME", home.path(&user.to_string()));
+        Ended::of(command.stdin(Stdio::null()).current_dir("/").uid(user).gid(user).output().unwrap())
+    };
+    let (as_root, as_nobody) = (|words: &[&str]| run(words, 0), |words: &[&str]| run(words, NOBODY));
+    // The runtime folder of one is not that of the other, whatever the variable says.
+    let settings = as_nobody(&["config", "show", "--json"]);
+    assert_eq!(socket_of(&settings), home.text(&format!("tharsis-{NOBODY}/node/node.sock")));
+    let words = [&["start", "--head"][..], &SMALL].concat();
+    let first = as_root(&words);
+    assert_eq!(first.status, 0, "{}", first.err);
+    let second = as_nobody(&words);
+    assert_eq!(second.status, 0, "{}", second.err);
+    let report = |ended: Ended| -> Value { serde_json::from_str(&ended.out).unwrap() };
+    let own = report(as_root(&["status", "--json"]));
+    let other = report(as_nobody(&["status", "--json"]));
+    for status in [&own, &other] {
+        assert_eq!(status["nodes"].as_array().unwrap().len(), 1);
+    }
+    assert_ne!(own["node"], other["node"]);
+    // Nor does one join the other's cluster.
+    let socket = home.text(&format!("tharsis-{NOBODY}/b/node.sock"));
+    let address = own["address"].as_str().unwrap();
+    let refused = as_nobody(&[&["start", "--address", address, "--socket", &socket][..], &SMALL].concat());
+    refused.assert_refused(4, &["NotAdmitted"]);
+    assert_eq!(as_nobody(&["stop"]).status, 0);
+    assert_eq!(as_root(&["stop"]).status, 0);
 }

@@ -147,8 +147,9 @@ impl Ended {
     }
 }
 
-/// Takes the settings in this test's environment from a command.
+/// Takes the settings in this test's environment from a command, and the folder of the user's own nodes.
 pub fn without_settings(command: &mut Command) -> &mut Command {
+    command.env_remove("XDG_RUNTIME_DIR");
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("THARSIS_") || name.starts_with("OTEL_")) {
             command.env_remove(name);
