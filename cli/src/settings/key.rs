@@ -162,9 +162,9 @@ const ROWS: [Row; 38] = [
         key: Key::Host,
         name: "host",
         value_name: "ADDRESS",
-        help: "Address or name of this machine for other nodes; a head then admits machines by certificates. Names are \
-             resolved again at each connection. By default the loopback address, and for members of such a head the one \
-             from which they reach it",
+        help: "Address or name of this machine for other nodes, with the port at which they reach it if that is not \
+             --port; a head then admits machines by certificates. Names are resolved again at each connection. By default the \
+             loopback address, and for members of such a head the one from which they reach it",
         used_by: NODE | STORE,
         form: Form::Text,
         check: |text| parse::host(text).map(drop),

@@ -2,7 +2,7 @@
 //!
 //! Each function answers with what is wrong in words; who asked adds the name of the setting and the text.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
 use std::time::Duration;
 use tharsis_identity::AUTHORITY_LIFETIME;
@@ -63,17 +63,35 @@ pub enum Host {
     Name(String),
 }
 
-/// An address of this machine, or a name that stands for one.
-pub fn host(text: &str) -> Result<Host, String> {
-    match text.parse::<IpAddr>() {
-        Ok(all) if all.is_unspecified() => {
-            Err("others cannot connect to it; name one address of this machine, and --bind to listen on all"
-                .to_owned())
-        }
-        Ok(address) => Ok(Host::Address(address)),
-        Err(_) if is_host_name(text) => Ok(Host::Name(text.to_owned())),
-        Err(_) => Err(NO_HOST.to_owned()),
+/// An address of this machine, or a name that stands for one; with the port at which others reach it, if that
+/// is named.
+pub fn host(text: &str) -> Result<(Host, Option<u16>), String> {
+    let (host, port) = match text.parse::<SocketAddr>() {
+        Ok(whole) => (Host::Address(whole.ip()), Some(whole.port())),
+        Err(_) => match text.parse::<IpAddr>() {
+            Ok(address) => (Host::Address(address), None),
+            Err(_) => named(text)?,
+        },
+    };
+    if port == Some(0) {
+        return Err("others connect to its port: name one from 1 to 65535, or none, and --port".to_owned());
     }
+    if matches!(host, Host::Address(all) if all.is_unspecified()) {
+        return Err(
+            "others cannot connect to it; name one address of this machine, and --bind to listen on all"
+                .to_owned(),
+        );
+    }
+    Ok((host, port))
+}
+
+/// A name, with a port or without.
+fn named(text: &str) -> Result<(Host, Option<u16>), String> {
+    let (name, port) = match text.rsplit_once(':') {
+        Some((name, port)) => (name, Some(port.parse().map_err(|_| NO_HOST.to_owned())?)),
+        None => (text, None),
+    };
+    if is_host_name(name) { Ok((Host::Name(name.to_owned()), port)) } else { Err(NO_HOST.to_owned()) }
 }
 
 /// An address to listen on.
@@ -295,6 +313,7 @@ fn split_number(text: &str) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv6Addr;
 
     #[test]
     fn sizes_have_suffixes() {
@@ -345,8 +364,18 @@ mod tests {
 
     #[test]
     fn a_host_is_an_address_or_a_name_and_not_all_of_them() {
-        assert_eq!(host("10.0.0.5"), Ok(Host::Address([10, 0, 0, 5].into())));
-        assert_eq!(host("head.example"), Ok(Host::Name("head.example".to_owned())));
+        let (address, name) = (Host::Address([10, 0, 0, 5].into()), Host::Name("head.example".to_owned()));
+        assert_eq!(host("10.0.0.5"), Ok((address.clone(), None)));
+        assert_eq!(host("10.0.0.5:7600"), Ok((address, Some(7600))));
+        assert_eq!(host("[::1]:7600"), Ok((Host::Address(Ipv6Addr::LOCALHOST.into()), Some(7600))));
+        assert_eq!(host("::1"), Ok((Host::Address(Ipv6Addr::LOCALHOST.into()), None)));
+        assert_eq!(host("head.example"), Ok((name.clone(), None)));
+        assert_eq!(host("head.example:7600"), Ok((name, Some(7600))));
+        for bad in
+            ["head:0", "10.0.0.5:0", "head:65536", "head:", "head:http", ":7600", "0.0.0.0:7600", "a:1:2"]
+        {
+            assert!(host(bad).is_err(), "{bad}");
+        }
         assert!(host("0.0.0.0").unwrap_err().contains("--bind") && host("::").is_err());
         for bad in ["", "a b", "127.1", "10.0.0.5:1", "http://a"] {
             assert!(host(bad).is_err(), "{bad}");

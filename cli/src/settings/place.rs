@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 pub struct Place {
     /// On which it listens; port 0 for a free one.
     pub listen: SocketAddr,
-    /// Host that others are told, if it is not that of `listen`.
+    /// Host that others are told, if it is not that of `listen`; with a port, if that is another one too.
     pub advertised: Option<String>,
 }
 
@@ -21,7 +21,8 @@ impl Settings {
     /// [`Error::BadValue`] for a name that stands for no address, [`Error::Needs`] if nobody says at which
     /// address it is reached.
     pub fn place(&self, seen: Option<IpAddr>) -> Result<Place, Error> {
-        let (host, bind) = (self.get(Key::Host, parse::host)?, self.get(Key::Bind, parse::bind)?);
+        let (host, told_port) = self.get(Key::Host, parse::host)?.unzip();
+        let (bind, told_port) = (self.get(Key::Bind, parse::bind)?, told_port.flatten());
         let is_unknown = host.is_none() && seen.is_none();
         if is_unknown && bind.is_some_and(|bind| !bind.is_loopback()) {
             return Err(Error::Needs {
@@ -41,13 +42,30 @@ impl Settings {
             Some(Host::Address(told)) => Some(told.to_string()).filter(|_| told != address),
             None => seen.filter(|_| address.is_unspecified()).map(|seen| seen.to_string()),
         };
-        Ok(Place { listen: SocketAddr::from((address, self.port()?)), advertised: told })
+        // A port at which it is reached is that of this machine as well, unless this has another one.
+        let port = match told_port {
+            Some(told) if self.is_default(Key::Port) => told,
+            _ => self.port()?,
+        };
+        let listen = SocketAddr::from((address, port));
+        let advertised = match told_port.filter(|told| *told != port) {
+            Some(port) => Some(with_port(&told.unwrap_or_else(|| address.to_string()), port)),
+            None => told,
+        };
+        Ok(Place { listen, advertised })
     }
 
     fn resolve_host(&self, name: &str) -> Result<IpAddr, Error> {
         let found: Vec<IpAddr> =
             (name, 0).to_socket_addrs().into_iter().flatten().map(|found| found.ip()).collect();
         address_of_name(name, &found).ok_or_else(|| self.bad(Key::Host, name, NO_HOST.to_owned()))
+    }
+}
+
+fn with_port(host: &str, port: u16) -> String {
+    match host.parse::<IpAddr>() {
+        Ok(address) => SocketAddr::from((address, port)).to_string(),
+        Err(_) => format!("{host}:{port}"),
     }
 }
 
@@ -98,6 +116,13 @@ mod tests {
         assert_eq!(place(&[(bind, "0.0.0.0")], Some("10.0.0.2")), of("0.0.0.0:0", Some("10.0.0.2")));
         assert_eq!(place(&[(bind, "10.0.0.3")], Some("10.0.0.2")), of("10.0.0.3:0", None));
         assert_eq!(place(&[(bind, "127.0.0.2")], None), of("127.0.0.2:0", None));
+        // With the port at which it is reached, which may be that of a router.
+        assert_eq!(place(&[(host, "10.0.0.1:9")], None), of("10.0.0.1:9", None));
+        assert_eq!(place(&[(host, "10.0.0.1:7"), port], None), of("10.0.0.1:7", None));
+        assert_eq!(place(&[(host, "10.0.0.1:9"), port], None), of("10.0.0.1:7", Some("10.0.0.1:9")));
+        let named = format!("{name}:9");
+        assert_eq!(place(&[(host, &named), (bind, "::"), port], None), of("[::]:7", Some(&named)));
+        assert_eq!(place(&[(host, "[::1]:9"), port], None), of("[::1]:7", Some("[::1]:9")));
     }
 
     #[test]

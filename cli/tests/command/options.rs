@@ -72,11 +72,40 @@ impl Names<'_> {
     }
 }
 
+fn can_mount() -> bool {
+    let can_mount = Command::new("unshare").args(["--mount", "true"]).output();
+    let can_mount = can_mount.is_ok_and(|output| output.status.success());
+    if !can_mount {
+        tharsis_trials::not_run("no list of names of its own could be mounted");
+    }
+    can_mount
+}
+
+/// As Debian's installer writes it into `/etc/hosts`.
+#[test]
+fn a_head_whose_name_is_loopback_on_its_own_machine_is_reached_at_all_addresses() {
+    if !can_mount() {
+        return;
+    }
+    let head = Home::new();
+    let names = Names { home: &head };
+    names.set("127.0.1.1");
+    let started = names.run(["start", "--head", "--host", HEAD_NAME, "--store", "16MiB"]);
+    assert_eq!(started.status, 0, "{}", started.err);
+    let (address, token) = joining(&started);
+    let port = address.rsplit(':').next().unwrap();
+    assert_eq!(address, format!("{HEAD_NAME}:{port}"));
+    // Another machine has another address for the name.
+    let member = Home::new();
+    start(&member, &["--address", &format!("127.0.0.2:{port}"), "--token", &token]);
+    for home in [&head, &member] {
+        home.await_nodes(None, 2);
+    }
+}
+
 #[test]
 fn a_member_finds_a_head_that_came_back_at_another_address_of_its_name() {
-    let can_mount = Command::new("unshare").args(["--mount", "true"]).output();
-    if !can_mount.is_ok_and(|output| output.status.success()) {
-        tharsis_trials::not_run("no list of names of its own could be mounted");
+    if !can_mount() {
         return;
     }
     let (head, member) = (Home::new(), Home::new());

@@ -24,16 +24,16 @@ pub(super) fn listen_on(address: SocketAddr, security: &Security) -> Result<std:
     Ok(listener)
 }
 
-/// The address at which others reach a node that listens on `local`.
+/// The address at which others reach a node that listens on `local`: at this host, which may have a port of
+/// its own.
 #[must_use]
 pub fn advertised_address(host: Option<&str>, local: SocketAddr) -> String {
-    match host {
-        None => local.to_string(),
-        Some(host) => match host.parse::<IpAddr>() {
-            Ok(address) => SocketAddr::new(address, local.port()).to_string(),
-            Err(_) => format!("{host}:{}", local.port()),
-        },
+    let Some(host) = host else { return local.to_string() };
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return SocketAddr::new(address, local.port()).to_string();
     }
+    // Names have no colons.
+    if host.contains(':') { host.to_owned() } else { format!("{host}:{}", local.port()) }
 }
 
 /// The address at which a process reaches its own port. The advertised name may lead elsewhere on its own
@@ -45,4 +45,26 @@ pub(super) fn own_address(listener: &std::net::TcpListener) -> Result<SocketAddr
         IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
     };
     Ok(if local.ip().is_unspecified() { SocketAddr::new(loopback, local.port()) } else { local })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_are_told_the_port_that_listens_unless_another_one_leads_to_it() {
+        let local = "10.0.0.1:7".parse().unwrap();
+        let of = |host| advertised_address(host, local);
+        assert_eq!(of(None), "10.0.0.1:7");
+        for (host, told) in [
+            ("10.0.0.2", "10.0.0.2:7"),
+            ("10.0.0.2:9", "10.0.0.2:9"),
+            ("head", "head:7"),
+            ("head:9", "head:9"),
+            ("::1", "[::1]:7"),
+            ("[::1]:9", "[::1]:9"),
+        ] {
+            assert_eq!(of(Some(host)), told);
+        }
+    }
 }

@@ -124,8 +124,8 @@ pub struct ClusterOptions {
     pub socket: PathBuf,
     /// The address on which it listens; port 0 for a free one. Without certificates it is a loopback address.
     pub listen: SocketAddr,
-    /// The host at which other nodes reach it, a name or an address, if it is not that of `listen`. A name is
-    /// resolved at each connection.
+    /// The host at which other nodes reach it, a name or an address, if it is not that of `listen`; with the
+    /// port, if that is another one too. A name is resolved at each connection.
     pub advertised: Option<String>,
     /// Threads for connections, at least one.
     pub network_threads: usize,
