@@ -13,10 +13,12 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::Duration;
+use tharsis::process::Security;
 use tharsis::{join, process};
 use tharsis_gcs::{ClientOptions, ControlClient};
 use tharsis_identity::{Authority, Role, Tls, Token};
-use tharsis_protos::connection::{Credentials, Trust};
+use tharsis_protos::connection::{Called, Credentials, Trust};
+use tharsis_protos::proof::Purpose;
 use tharsis_protos::{CallError, RefusalCode};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -153,14 +155,39 @@ pub fn driver(addresses: &str, settings: &Settings) -> Result<Credentials> {
 fn with_role(role: Role, addresses: &str, settings: &Settings) -> Result<Credentials> {
     let heads = join::heads(addresses);
     renew(&settings.identity_dir(), &heads);
+    let by_authority = || -> Result<Credentials> {
+        let authority = Authority::load(&process::authority_folder(&settings.identity_dir()))?;
+        let own = authority.own(role, None, false, OWN_LIFETIME)?;
+        Ok(Credentials { trust: Trust::Identity(Tls::new(&own)?), node: None })
+    };
     match join::security_towards(&heads, &settings.identity_dir(), settings.secret_file()) {
+        Ok(security @ Security::Secret(_)) => match by_authority() {
+            // The head is at a loopback address and may admit by certificates all the same.
+            Ok(own) if is_admitted(&own, &heads) => Ok(own),
+            _ => Ok(security.credentials(&heads).map_err(tharsis::Error::from)?),
+        },
         Ok(security) => Ok(security.credentials(&heads).map_err(tharsis::Error::from)?),
-        Err(unknown) => {
-            let authority = Authority::load(&process::authority_folder(&settings.identity_dir()));
-            let own = authority.map_err(|_| unknown)?.own(role, None, false, OWN_LIFETIME)?;
-            Ok(Credentials { trust: Trust::Identity(Tls::new(&own)?), node: None })
-        }
+        Err(unknown) => by_authority().map_err(|_| unknown.into()),
     }
+}
+
+/// Whether one of the heads admits a caller with these credentials.
+fn is_admitted(own: &Credentials, heads: &[String]) -> bool {
+    let ask = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok::<_, std::io::Error>(runtime.block_on(async {
+            for head in heads {
+                let asked = own.connect(head, Called::Control, Purpose::Calls);
+                if timeout(ANSWER_WAIT, asked).await.is_ok_and(|admitted| admitted.is_ok()) {
+                    return true;
+                }
+            }
+            false
+        }))
+    };
+    // On a thread of its own: the caller may be on a runtime.
+    std::thread::scope(|scope| scope.spawn(ask).join())
+        .is_ok_and(|asked| asked.is_ok_and(|admitted| admitted))
 }
 
 /// Renews the certificate of this machine if it is old. If that fails, the present one is good for a while.

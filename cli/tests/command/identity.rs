@@ -57,6 +57,30 @@ fn the_line_that_the_head_prints_joins_another_machine_and_a_second_start_needs_
     head.machine.await_nodes(None, 2);
 }
 
+/// A head with an authority at a loopback address, where others use a secret.
+#[test]
+fn the_owner_of_a_head_submits_to_it_or_hears_that_it_runs_nothing() {
+    let submit = ["job", "submit", "--follow", "--name", "one", "--", "echo", "hello"];
+    let Head { machine, .. } = head();
+    let refused = machine.run(submit);
+    refused.assert_refused(1, &["NoResources", "--num-cpus"]);
+    assert!(!refused.err.contains("TLS"), "{}", refused.err);
+    assert_eq!(machine.run(["job", "list"]).status, 0);
+    assert_eq!(machine.run(["stop"]).status, 0);
+
+    for words in [&["--host", "127.0.0.1"][..], &["--host", "localhost", "--bind", "0.0.0.0"], &[]] {
+        // Without a host it admits by the secret, whatever authority the folder has.
+        let started = machine.run([&["start", "--head", "--num-cpus", "1"], words, &SMALL].concat());
+        assert_eq!(started.status, 0, "{words:?}: {}", started.err);
+        let ran = machine.run(submit);
+        assert_eq!((ran.status, ran.out.as_str()), (0, "one\nhello\n"), "{words:?}: {}", ran.err);
+        let address = machine.status(None)["address"].as_str().unwrap().to_owned();
+        let record = machine.run(["job", "status", "one", "--address", &address]);
+        assert_eq!(record.status, 0, "{words:?}: {}", record.err);
+        assert_eq!(machine.run(["stop"]).status, 0);
+    }
+}
+
 #[test]
 fn a_machine_without_a_token_is_told_how_to_get_one() {
     let head = head();
