@@ -22,6 +22,12 @@ pub fn stopping() {
     say("STOPPING=1");
 }
 
+/// Whether a manager of services started this process and waits for it.
+#[must_use]
+pub fn is_awaited() -> bool {
+    std::env::var_os(SOCKET_VARIABLE).is_some()
+}
+
 fn say(state: &str) {
     let Some(socket) = std::env::var_os(SOCKET_VARIABLE) else { return };
     if let Err(cause) = send(&socket, state) {

@@ -44,10 +44,13 @@ pub fn run(settings: &Settings) -> Result<()> {
             tokio::spawn(renewal.run());
         }
         output::line(&format!("Control store of cluster {} at {address}.", server.control().cluster()))?;
-        output::line(&format!(
-            "Join with a node:  tharsis start --address {address}{}",
+        // A journal is read by more people than may join.
+        let token = if readiness::is_awaited() && settings.value(Key::Host).is_some() {
+            " --token TOKEN, from tharsis token create".to_owned()
+        } else {
             token::flag(settings)?
-        ))?;
+        };
+        output::line(&format!("Join with a node:  tharsis start --address {address}{token}"))?;
         readiness::ready();
         tokio::select! {
             _told = interrupt.recv() => {}

@@ -3,6 +3,7 @@
 
 use crate::home::{self, Home, await_that, end_of, kill, root};
 use std::net::TcpListener;
+use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Stdio};
 
 fn text(file: &str) -> String {
@@ -20,9 +21,10 @@ impl Machine {
         let home = Home::new();
         let folders = ["/etc/tharsis", "/var/lib/tharsis", "/var/log/tharsis", "/var/run/secrets/tharsis"];
         let mut instead: Vec<_> = folders.map(|path| (path, home.text(&path[1..]))).into();
-        for (_, path) in &instead {
-            std::fs::create_dir_all(path).unwrap();
-        }
+        // Folders of the control store begin like those of nodes.
+        let more = ["/var/lib/tharsis-control", "/var/log/tharsis-control"];
+        let made = instead.iter().map(|(_, path)| path.clone()).chain(more.map(|path| home.text(&path[1..])));
+        made.for_each(|path| std::fs::create_dir_all(path).unwrap());
         instead.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
         Self { home, instead }
     }
@@ -127,6 +129,44 @@ fn the_units_run_a_head_and_a_member() {
         let log = machine.here(&format!("/var/log/tharsis/{log}"));
         assert!(std::fs::read_to_string(&log).unwrap().contains("node joined"), "{log}");
     }
+}
+
+/// The lines of `docs/systemd.md` about the control store: it starts, makes tokens, and nodes join it.
+#[test]
+fn the_unit_of_the_control_store_runs_one_and_members_join_it() {
+    let port = free_port();
+    let control = Machine::new(&[("control.example.com", "localhost"), ("7600", &port)]);
+    let member = Machine::new(&[("${HEAD_ADDRESS}", &format!("localhost:{port}")), ("7601", "0")]);
+    for (machine, file) in [(&control, "control.toml"), (&member, "worker.toml")] {
+        let settings = machine.here(&text(&format!("systemd/{file}")));
+        std::fs::write(machine.here(&format!("/etc/tharsis/{file}")), settings).unwrap();
+    }
+    let manager = UnixDatagram::bind(control.home.path("notify")).unwrap();
+    manager.set_read_timeout(Some(home::SOON)).unwrap();
+    let mut command = control.home.command(exec_start("systemd/tharsis-control.service", &control));
+    command.env("NOTIFY_SOCKET", control.home.path("notify"));
+    let store = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut heard = [0; 16];
+    let len = manager.recv(&mut heard).unwrap();
+    assert_eq!(&heard[..len], b"READY=1");
+    let page = std::fs::read_to_string(root().join("docs/systemd.md")).unwrap();
+    let line =
+        page.lines().find(|line| line.contains("token create") && line.contains("control.toml")).unwrap();
+    let words: Vec<String> =
+        control.here(line).split(' ').skip_while(|word| *word != "token").map(str::to_owned).collect();
+    let made = control.home.run(&words);
+    assert_eq!(made.status, 0, "{}", made.err);
+    let words = exec_start("systemd/tharsis-worker.service", &member);
+    let node = member.spawn(&words, Some(made.out.trim()));
+    member.await_node();
+    kill(node.id(), "TERM");
+    assert_eq!(end_of(node).status, 0);
+    kill(store.id(), "TERM");
+    let ended = end_of(store);
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    // Its output goes to a journal that others may read.
+    assert!(!ended.out.contains("th1.") && !ended.err.contains("th1."), "{}{}", ended.out, ended.err);
+    assert!(ended.out.contains("tharsis token create"), "{}", ended.out);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-const UNITS: [&str; 2] = ["tharsis-head.service", "tharsis-worker.service"];
+const UNITS: [&str; 3] = ["tharsis-head.service", "tharsis-worker.service", "tharsis-control.service"];
 /// Worst exposure that `systemd-analyze security` may find, times ten: 2.0 of 10.
 const EXPOSURE_MAX: u32 = 20;
 const PROGRAM: &str = "/usr/local/bin/tharsis";
@@ -91,11 +91,10 @@ fn the_end_of_one_worker_or_of_the_head_does_not_end_a_unit() {
 }
 
 #[test]
-fn both_units_are_hardened_alike_and_no_token_is_in_their_text() {
-    for name in ["ProtectSystem", "NoNewPrivileges", "SystemCallFilter", "CapabilityBoundingSet", "User"] {
-        let [head, worker] = UNITS.map(|unit| values(unit, name));
-        assert_eq!(head, worker, "{name}");
-        assert!(!head.is_empty(), "{name}");
+fn units_are_hardened_alike_and_no_token_is_in_their_text() {
+    for name in ["ProtectSystem", "NoNewPrivileges", "SystemCallFilter", "CapabilityBoundingSet", "UMask"] {
+        let [head, others @ ..] = UNITS.map(|unit| values(unit, name));
+        assert!(!head.is_empty() && others.iter().all(|other| *other == head), "{name}");
     }
     for unit in UNITS {
         assert!(
@@ -104,4 +103,18 @@ fn both_units_are_hardened_alike_and_no_token_is_in_their_text() {
         assert!(values(unit, "Environment").is_empty(), "{unit}: everybody can read a unit");
     }
     assert_eq!(values(UNITS[1], "EnvironmentFile"), ["/etc/tharsis/worker.env"]);
+}
+
+/// Its folders hold the key of the authority, and nodes run programs of others.
+#[test]
+fn the_control_store_shares_no_user_and_no_folder_with_nodes() {
+    for name in ["User", "Group", "StateDirectory", "LogsDirectory"] {
+        let [head, worker, control] = UNITS.map(|unit| values(unit, name));
+        assert_eq!((head.clone(), control), (worker, vec!["tharsis-control".to_owned()]), "{name}");
+        assert!(!head.is_empty() && head != ["tharsis-control"], "{name}");
+    }
+    let settings = std::fs::read_to_string(folder().join("control.toml")).unwrap();
+    let places: Vec<_> = settings.lines().filter(|line| line.contains("/var/")).collect();
+    assert_eq!(places.len(), 3);
+    assert!(places.iter().all(|line| line.contains("/tharsis-control/")), "{places:?}");
 }
