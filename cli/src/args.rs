@@ -135,7 +135,7 @@ pub enum Command {
         settings: FlagsOf<{ key::NODE | key::STORE }>,
     },
     /// List the nodes of the cluster.
-    Nodes(ListArgs),
+    Nodes(NodesArgs),
     /// List the objects in a node's store, the largest first.
     Objects(ListArgs),
     /// Answer an SQL query over files, on the threads of this process.
@@ -338,9 +338,35 @@ pub struct HostsArgs {
     pub file: PathBuf,
 }
 
-/// Rows of a list, their order and form.
+/// A list of a node.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct ListArgs {
+    /// The rows to show.
+    #[command(flatten)]
+    pub rows: RowsArgs,
+    /// The node to ask.
+    #[command(flatten)]
+    pub settings: FlagsOf<{ key::ASK }>,
+}
+
+/// The list of the members of a cluster.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct NodesArgs {
+    /// The rows to show.
+    #[command(flatten)]
+    pub rows: RowsArgs,
+    /// Addresses (host:port) of the cluster's control stores, with commas; by default the node of this
+    /// machine is asked.
+    #[arg(long, value_name = "ADDRESS")]
+    pub address: Option<String>,
+    /// The node to ask, and the identity to show.
+    #[command(flatten)]
+    pub settings: FlagsOf<{ key::CALL }>,
+}
+
+/// Rows of a list, their order and form.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct RowsArgs {
     /// Only rows with this value in this column (`state=running`), or without it (`state!=running`); of
     /// several filters, all hold.
     #[arg(long = "filter", value_name = "COLUMN=VALUE", value_parser = filter)]
@@ -354,9 +380,6 @@ pub struct ListArgs {
     /// One JSON object.
     #[arg(long)]
     pub json: bool,
-    /// The node to ask.
-    #[command(flatten)]
-    pub settings: FlagsOf<{ key::ASK }>,
 }
 
 /// A filter as it is typed.

@@ -11,6 +11,7 @@ use procfs::net::TcpState;
 use procfs::process::FDTarget;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 use tharsis::process::Security;
@@ -18,6 +19,7 @@ use tharsis::{join, process};
 use tharsis_gcs::{ClientOptions, ControlClient};
 use tharsis_identity::{Authority, Role, Tls, Token};
 use tharsis_protos::connection::{Called, Credentials, Trust};
+use tharsis_protos::control::NodeInfo;
 use tharsis_protos::proof::Purpose;
 use tharsis_protos::{CallError, RefusalCode};
 use tokio::net::TcpStream;
@@ -71,6 +73,27 @@ pub fn check_head(address: &str, own: &Credentials) -> Result<()> {
         await_listener(address).await?;
         ask(address, own).await
     })?)
+}
+
+/// Memory that other nodes offer which run beside the one at `socket`, in the same system or container.
+/// Nothing is known of them if the control store does not say.
+pub fn offered_here(address: &str, own: &Credentials, socket: &Path) -> u64 {
+    let list = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+        let options = ClientOptions { call_deadline: ANSWER_WAIT, patience: Duration::ZERO };
+        runtime.block_on(async {
+            let (store, _) = ControlClient::connect(address, own, options).await.ok()?;
+            Some(store.list_nodes().await.ok()?.nodes)
+        })
+    };
+    let machine = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    // Containers of one machine have memory of their own, and sockets that the others do not reach.
+    let is_here = |node: &NodeInfo| {
+        let their = Path::new(&node.local_socket);
+        node.host == machine.trim() && their != socket && UnixStream::connect(their).is_ok()
+    };
+    let here = list().unwrap_or_default().into_iter().filter(is_here);
+    here.map(|node| node.resources.memory).fold(0, u64::saturating_add)
 }
 
 /// Joins the cluster at one of several addresses with a token, and keeps the identity in a folder for all of
@@ -152,22 +175,28 @@ pub fn driver(addresses: &str, settings: &Settings) -> Result<Credentials> {
     with_role(Role::Driver, addresses, settings)
 }
 
+/// Whether one of the control stores admits whom the authority on this machine signs for.
+pub fn admits_by_authority(addresses: &str, settings: &Settings) -> bool {
+    by_authority(Role::Operator, settings).is_ok_and(|own| is_admitted(&own, &join::heads(addresses)))
+}
+
+fn by_authority(role: Role, settings: &Settings) -> Result<Credentials> {
+    let authority = Authority::load(&process::authority_folder(&settings.identity_dir()))?;
+    let own = authority.own(role, None, false, OWN_LIFETIME)?;
+    Ok(Credentials { trust: Trust::Identity(Tls::new(&own)?), node: None })
+}
+
 fn with_role(role: Role, addresses: &str, settings: &Settings) -> Result<Credentials> {
     let heads = join::heads(addresses);
     renew(&settings.identity_dir(), &heads);
-    let by_authority = || -> Result<Credentials> {
-        let authority = Authority::load(&process::authority_folder(&settings.identity_dir()))?;
-        let own = authority.own(role, None, false, OWN_LIFETIME)?;
-        Ok(Credentials { trust: Trust::Identity(Tls::new(&own)?), node: None })
-    };
     match join::security_towards(&heads, &settings.identity_dir(), settings.secret_file()) {
-        Ok(security @ Security::Secret(_)) => match by_authority() {
+        Ok(security @ Security::Secret(_)) => match by_authority(role, settings) {
             // The head is at a loopback address and may admit by certificates all the same.
             Ok(own) if is_admitted(&own, &heads) => Ok(own),
             _ => Ok(security.credentials(&heads).map_err(tharsis::Error::from)?),
         },
         Ok(security) => Ok(security.credentials(&heads).map_err(tharsis::Error::from)?),
-        Err(unknown) => by_authority().map_err(|_| unknown.into()),
+        Err(unknown) => by_authority(role, settings).map_err(|_| unknown.into()),
     }
 }
 

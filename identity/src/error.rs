@@ -26,7 +26,11 @@ pub enum IdentityError {
     #[error("MalformedToken: {0}; copy the whole line that the head printed")]
     MalformedToken(&'static str),
     /// This machine has no authority.
-    #[error("{} holds no authority: run this on the head, as the user of the head", .0.display())]
+    #[error(
+        "{} holds no authority: run this on a head that was started with --host, as its user; one without --host admits \
+         nodes of its user on its machine, and no tokens",
+        .0.display()
+    )]
     NoAuthority(PathBuf),
     /// This machine has not joined the cluster.
     #[error(

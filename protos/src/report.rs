@@ -44,6 +44,8 @@ pub struct NodeRow {
     /// Its id.
     #[serde(with = "crate::hexadecimal")]
     pub node: u64,
+    /// Address at which other nodes reach it; empty if it is alone.
+    pub address: String,
     /// Its resources.
     pub total: String,
     /// The resources that are not in use.

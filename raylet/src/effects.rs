@@ -104,6 +104,12 @@ impl Effects {
         self.cluster.as_ref().map(|c| c.address().to_owned())
     }
 
+    /// The address of another member; none if it has left.
+    #[must_use]
+    pub fn address_of(&self, node: NodeId) -> Option<String> {
+        self.cluster.as_ref()?.address_of(node)
+    }
+
     /// The address of the control store that this node uses.
     #[must_use]
     pub fn control_address(&self) -> Option<String> {

@@ -460,6 +460,7 @@ impl Engine {
         let snapshot = self.node.snapshot();
         let mine = NodeRow {
             node: self.node.id().0,
+            address: self.effects.address().unwrap_or_default(),
             total: snapshot.total.to_string(),
             free: snapshot.free.to_string(),
             labels: self.node.labels().to_vec(),
@@ -467,6 +468,7 @@ impl Engine {
         };
         let others = self.node.members().filter(|(m, _)| m.node != self.node.id()).map(|(m, load)| NodeRow {
             node: m.node.0,
+            address: self.effects.address_of(m.node).unwrap_or_default(),
             total: m.resources.to_string(),
             free: load.free.to_string(),
             labels: m.labels.clone(),

@@ -4,15 +4,18 @@
 //! Since there may be millions of tasks, the node applies the filters of their list, and sends those that
 //! have been at their stage longest. All other work is done here, on a table.
 
-use crate::args::ListArgs;
-use crate::output;
+use crate::args::{ListArgs, NodesArgs, RowsArgs};
 use crate::refusal::Refusal;
 use crate::settings::Settings;
+use crate::{output, reach};
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
 use std::path::Path;
+use std::time::Duration;
 use tharsis::observe;
+use tharsis_gcs::{ClientOptions, ControlClient};
+use tharsis_protos::control::NodeInfo;
 use tharsis_protos::handshake::Question;
 use tharsis_protos::inventory::{Inventory, ObjectRow};
 use tharsis_protos::listing::{
@@ -20,7 +23,9 @@ use tharsis_protos::listing::{
 };
 use tharsis_protos::report::{NodeRow, Report};
 
-const NODE_COLUMNS: &[&str] = &["node", "state", "total", "free", "labels"];
+const NODE_COLUMNS: &[&str] = &["node", "state", "address", "total", "free", "labels"];
+/// The longest time that a control store may take for its answer.
+const CALL_WAIT: Duration = Duration::from_secs(5);
 const OBJECT_COLUMNS: &[&str] =
     &["object", "bytes", "place", "job", "mapped", "references", "name", "call_site", "owner"];
 
@@ -78,16 +83,34 @@ impl Kind {
 /// # Errors
 /// If a column does not exist, or the node does not answer.
 pub fn run(kind: Kind, asked: &ListArgs) -> Result<()> {
-    check_columns(kind, asked)?;
+    check_columns(kind, &asked.rows)?;
     let socket = Settings::read(&asked.settings)?.socket();
-    let table = cut(fetch(kind, &socket, &asked.filters)?, asked);
+    print(fetch(kind, &socket, &asked.rows.filters)?, &asked.rows)
+}
+
+/// Asks the node of this machine for the members, or a control store.
+///
+/// # Errors
+/// As [`run`], and why no control store answers.
+pub fn run_nodes(asked: &NodesArgs) -> Result<()> {
+    check_columns(Kind::Nodes, &asked.rows)?;
+    let settings = Settings::read(&asked.settings)?;
+    let table = match &asked.address {
+        Some(address) => members(address, &settings)?,
+        None => fetch(Kind::Nodes, &settings.socket(), &asked.rows.filters)?,
+    };
+    print(table, &asked.rows)
+}
+
+fn print(table: Table, asked: &RowsArgs) -> Result<()> {
+    let table = cut(table, asked);
     if asked.json {
         return output::line(&as_json(&table).to_string());
     }
     as_text(&table).iter().try_for_each(|line| output::line(line))
 }
 
-fn check_columns(kind: Kind, asked: &ListArgs) -> Result<(), Refusal> {
+fn check_columns(kind: Kind, asked: &RowsArgs) -> Result<(), Refusal> {
     let sort = asked.sort.as_ref().map(|column| column.trim_start_matches('-'));
     let mut named = asked.filters.iter().map(|filter| filter.column.as_str()).chain(sort);
     match named.find(|column| !kind.columns().contains(column)) {
@@ -121,14 +144,45 @@ fn nodes(report: &Report) -> Table {
     table
 }
 
+/// The members as a control store knows them, which does not know what is free.
+fn members(address: &str, settings: &Settings) -> Result<Table> {
+    let own = reach::operator(address, settings)?;
+    let options = ClientOptions { call_deadline: CALL_WAIT, patience: Duration::ZERO };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let listed = runtime.block_on(async {
+        let (store, _) = ControlClient::connect(address, &own, options).await?;
+        store.list_nodes().await
+    });
+    let row = |node: NodeInfo| {
+        let labels: Vec<_> = node.labels.into_iter().collect();
+        vec![
+            Cell::text(&node.id.to_string()),
+            Cell::text("member"),
+            Cell::text(&node.listen),
+            Cell::text(&node.resources.to_string()),
+            Cell::Nothing,
+            Cell::text(&shown(&labels)),
+        ]
+    };
+    let mut table = Table::new(0, NODE_COLUMNS);
+    table.rows =
+        listed.map_err(|error| reach::refused(address, &error))?.nodes.into_iter().map(row).collect();
+    Ok(table)
+}
+
+fn shown(labels: &[(String, String)]) -> String {
+    let labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    labels.join(",")
+}
+
 fn node_row(node: &NodeRow) -> Vec<Cell> {
-    let labels: Vec<_> = node.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     vec![
         Cell::text(&format!("{:016x}", node.node)),
         Cell::text(if node.is_draining { "draining" } else { "serving" }),
+        if node.address.is_empty() { Cell::Nothing } else { Cell::text(&node.address) },
         Cell::text(&node.total),
         Cell::text(&node.free),
-        Cell::text(&labels.join(",")),
+        Cell::text(&shown(&node.labels)),
     ]
 }
 
@@ -156,7 +210,7 @@ fn object_row(inventory: &Inventory, row: &ObjectRow) -> Vec<Cell> {
 }
 
 /// The requested rows, in the requested order.
-fn cut(mut table: Table, asked: &ListArgs) -> Table {
+fn cut(mut table: Table, asked: &RowsArgs) -> Table {
     for filter in &asked.filters {
         let Some(column) = table.column(&filter.column) else { continue };
         table.rows.retain(|row| filter.accepts(&row[column].to_string()));
@@ -229,10 +283,10 @@ mod tests {
     use crate::args::Args;
     use clap::Parser;
 
-    fn asked(words: &[&str]) -> ListArgs {
+    fn asked(words: &[&str]) -> RowsArgs {
         let args = Args::try_parse_from(["tharsis", "tasks"].iter().chain(words)).unwrap();
         let crate::args::Command::Tasks(asked) = args.command else { panic!("another command") };
-        asked
+        asked.rows
     }
 
     fn table() -> Table {

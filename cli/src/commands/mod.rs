@@ -74,7 +74,7 @@ pub fn run(args: Args) -> Result<()> {
             token::revoke_machine(&Settings::read(&settings)?, id, keep_token)
         }
         Command::Node { command: None, part, settings } => node::run(&part, &settings),
-        Command::Nodes(asked) => list::run(Kind::Nodes, &asked),
+        Command::Nodes(asked) => list::run_nodes(&asked),
         Command::Objects(asked) => list::run(Kind::Objects, &asked),
         Command::Sql(asked) => frames::query(&asked),
         Command::Start { part, settings } => start::run(&part, &settings),

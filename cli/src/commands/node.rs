@@ -72,7 +72,7 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
     if let Some(work) = work_of_head(part, &settings) {
         output::warn(work.words());
     }
-    let spec = spec(part, &settings)?;
+    let mut spec = spec(part, &settings)?;
     if let Ok(report) = observe::ask(&spec.socket, Question::Status) {
         return Err(Refusal::AlreadyRunning { pid: report.pid, socket: spec.socket }.into());
     }
@@ -83,6 +83,11 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
         let security = member_security(address, &settings)?;
         let own = security.credentials(&join::heads(address)).map_err(tharsis::Error::from)?;
         reach::check_head(address, &own)?;
+        if settings.is_default(Key::MemoryLimit) {
+            // Of the memory that is there, and nodes do not offer it twice.
+            let taken = reach::offered_here(address, &own, &spec.socket);
+            spec.options.resources.memory = spec.options.resources.memory.saturating_sub(taken);
+        }
     }
     Ok((spec, settings))
 }

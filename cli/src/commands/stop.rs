@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tharsis_protos::handshake::Question;
+use tharsis_protos::report::Report;
 
 /// Time that a node may take to end.
 const STOP_WAIT: Duration = Duration::from_secs(10);
@@ -24,7 +25,20 @@ pub fn run(socket: &Path) -> Result<()> {
     }
     let report = super::ask(socket, Question::Stop)?;
     await_end(report.pid, socket)?;
-    output::line(&format!("Node {:016x} has stopped.", report.node))
+    output::line(&format!("Node {:016x} has stopped.", report.node))?;
+    left_behind(&report).map_or(Ok(()), |text| output::line(&text))
+}
+
+/// A line about the other nodes when a head has stopped.
+fn left_behind(report: &Report) -> Option<String> {
+    let others = report.nodes.len().saturating_sub(1);
+    (report.is_head && 0 < others).then(|| {
+        format!(
+            "Other nodes of its cluster that run on without their control store: {others}. Start it again at {} with the \
+             same --state or --etcd, or stop them as well, with `tharsis stop` where they run.",
+            report.address
+        )
+    })
 }
 
 /// Waits until nothing is left of a node that ends.

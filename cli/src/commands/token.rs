@@ -1,9 +1,9 @@
 //! `tharsis token` and `tharsis node revoke`: who may join the cluster of the head on this machine.
 
 use crate::args::TokenCommand;
-use crate::output;
 use crate::refusal::Refusal;
 use crate::settings::{Key, Settings};
+use crate::{output, reach};
 use anyhow::Result;
 use std::time::{Duration, SystemTime};
 use tharsis::{observe, process};
@@ -24,7 +24,16 @@ const OPERATOR_LIFETIME: Duration = Duration::from_secs(60);
 pub fn run(asked: TokenCommand) -> Result<()> {
     match asked {
         TokenCommand::Create { role, expires, settings } => {
-            let token = authority(&Settings::read(&settings)?)?.make_token(role, expires)?;
+            let settings = Settings::read(&settings)?;
+            let token = authority(&settings)?.make_token(role, expires)?;
+            if let Ok(head) = observe::ask(&settings.socket(), Question::Status)
+                && head.is_head
+                && !reach::admits_by_authority(&head.control, &settings)
+            {
+                output::warn(
+                    "the head that runs here admits by a secret, and no tokens: start it with --host for this authority",
+                );
+            }
             output::line(&token.to_string())
         }
         TokenCommand::List { json, settings } => list(&authority(&Settings::read(&settings)?)?, json),

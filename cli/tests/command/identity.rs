@@ -57,6 +57,40 @@ fn the_line_that_the_head_prints_joins_another_machine_and_a_second_start_needs_
     head.machine.await_nodes(None, 2);
 }
 
+#[test]
+fn tokens_of_a_head_that_admits_by_a_secret_are_refused_or_warned_of() {
+    let machine = Home::new();
+    let start = |words: &[&str]| {
+        assert_eq!(machine.run([&["start", "--head"], words, &SMALL].concat()).status, 0);
+    };
+    start(&[]);
+    machine.run(["token", "create"]).assert_refused(2, &["holds no authority", "--host"]);
+    assert_eq!(machine.run(["stop"]).status, 0);
+    start(&["--host", "127.0.0.1"]);
+    let made = machine.run(["token", "create"]);
+    assert_eq!((made.status, made.err.as_str()), (0, ""));
+    assert_eq!(machine.run(["stop"]).status, 0);
+    // The authority stays, and is not that of this head.
+    start(&[]);
+    let made = machine.run(["token", "create"]);
+    assert!(made.status == 0 && made.err.contains("admits by a secret"), "{}", made.err);
+    assert_eq!(machine.run(["stop"]).status, 0);
+}
+
+#[test]
+fn the_settings_of_a_head_say_that_it_offers_no_cpus() {
+    let home = Home::new();
+    let cpus = |host: Option<&str>| {
+        let mut command = home.command(["config", "show", "--json"]);
+        command.envs(host.map(|host| ("THARSIS_HOST", host)));
+        let shown: serde_json::Value =
+            serde_json::from_str(&Ended::of(command.output().unwrap()).out).unwrap();
+        shown["num_cpus"]["source"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(cpus(None), "default");
+    assert!(cpus(Some("127.0.0.1")).contains("a head offers none"), "{}", cpus(Some("127.0.0.1")));
+}
+
 /// A head with an authority at a loopback address, where others use a secret.
 #[test]
 fn the_owner_of_a_head_submits_to_it_or_hears_that_it_runs_nothing() {
@@ -180,6 +214,28 @@ fn the_metrics_of_a_head_are_read_with_the_lines_of_the_page() {
         let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
         assert!(ran.status.success() && out.contains("tharsis_build_info{"), "{name}: {out} {err}");
     }
+}
+
+#[test]
+fn a_machine_that_only_looks_lists_the_members_with_their_addresses() {
+    let head = head();
+    let (member, observer) = (Home::new(), Home::new());
+    assert_eq!(head.join(&member, Some(&head.token(&[]))).status, 0);
+    head.machine.await_nodes(None, 2);
+    let token = head.token(&["--role", "observer"]);
+    assert_eq!(observer.run(["join", "--address", &head.address, "--token", &token]).status, 0);
+    let listed = |machine: &Home, words: &[&str]| {
+        let ended = machine.run([&["nodes", "--json", "--sort", "node"], words].concat());
+        assert_eq!(ended.status, 0, "{}", ended.err);
+        let list: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+        let of = |row: &serde_json::Value| ["node", "address", "total"].map(|name| row[name].clone());
+        list["rows"].as_array().unwrap().iter().map(of).collect::<Vec<_>>()
+    };
+    let seen = listed(&observer, &["--address", &head.address]);
+    assert_eq!(seen, listed(&head.machine, &[]));
+    let own = member.status(None);
+    assert!(seen.iter().any(|row| row[0] == own["node"] && row[1] == own["address"]), "{seen:?}");
+    observer.run(["nodes"]).assert_refused(4, &["no node answers"]);
 }
 
 /// Commands are all that it runs, so they renew its certificate, once it is a day old.

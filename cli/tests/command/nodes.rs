@@ -75,6 +75,45 @@ fn a_second_node_joins_with_the_line_that_the_first_one_printed() {
 }
 
 #[test]
+fn a_head_that_stops_says_whom_it_leaves_behind() {
+    let home = Home::new();
+    start(&home, &["--head"]);
+    let (address, socket) =
+        (home.status(None)["address"].as_str().unwrap().to_owned(), home.text("b/node.sock"));
+    start(&home, &["--address", &address, "--socket", &socket]);
+    home.await_nodes(None, 2);
+    let stopped = home.run(["stop"]);
+    for part in ["has stopped", "control store: 1.", &address, "tharsis stop"] {
+        assert!(stopped.out.contains(part), "{part}: {}", stopped.out);
+    }
+    let stopped = home.run(["stop", "--socket", &socket]);
+    assert_eq!((stopped.status, stopped.out.lines().count()), (0, 1), "{}{}", stopped.out, stopped.err);
+}
+
+#[test]
+fn two_nodes_of_a_machine_do_not_offer_its_memory_twice() {
+    let home = Home::new();
+    start(&home, &["--head"]);
+    let (head, socket) = (home.status(None), home.text("b/node.sock"));
+    let address = head["address"].as_str().unwrap();
+    let of = |socket: &str| {
+        let report = home.status(Some(socket));
+        report["nodes"][0]["total"].as_str().unwrap().to_owned()
+    };
+    assert!(head["nodes"][0]["total"].as_str().unwrap().contains("memory"), "{head}");
+    start(&home, &["--address", address, "--socket", &socket]);
+    assert!(!of(&socket).contains("memory"), "{}", of(&socket));
+    // An amount that is told is offered.
+    let third = home.text("c/node.sock");
+    start(&home, &["--address", address, "--socket", &third, "--memory-limit", "64MiB"]);
+    assert!(of(&third).contains("48 MiB memory"), "{}", of(&third));
+    for socket in [&socket, &third] {
+        assert_eq!(home.run(["stop", "--socket", socket]).status, 0);
+    }
+    assert_eq!(home.run(["stop"]).status, 0);
+}
+
+#[test]
 fn control_store_and_nodes_are_started_apart() {
     let home = Home::new();
     let (control, _, address) = control_store(&home, &["--lease-ttl", "3s"]);

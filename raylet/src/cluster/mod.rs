@@ -260,6 +260,12 @@ impl Cluster {
         &self.address
     }
 
+    /// The address of another member.
+    #[must_use]
+    pub fn address_of(&self, node: NodeId) -> Option<String> {
+        self.peers.get(node).map(|peer| peer.info.listen.clone())
+    }
+
     /// The address of the control store that this node uses.
     #[must_use]
     pub fn control_address(&self) -> String {
