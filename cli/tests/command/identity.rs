@@ -320,6 +320,29 @@ fn keys_and_tokens_are_open_to_nobody_else() {
     assert!(refused.err.contains("machine.key"), "{}", refused.err);
 }
 
+/// A kubelet gives the group of `fsGroup` all that is in a volume when it mounts it for the next pod.
+#[test]
+fn a_head_starts_again_from_a_volume_that_was_opened_to_its_group() {
+    let machine = Home::new();
+    let state = machine.text("volume/state");
+    let (socket, identities) = (machine.text("volume/node/node.sock"), machine.text("volume/identity"));
+    let words =
+        ["--socket", &socket, "--identity-dir", &identities, "--state", &state, "--host", "127.0.0.1"];
+    std::fs::create_dir(machine.path("volume")).unwrap();
+    for round in 0..3 {
+        let started = machine.run([&["start", "--head"], &words[..], &SMALL].concat());
+        assert_eq!(started.status, 0, "round {round}: {}", started.err);
+        for file in files(&machine.path("volume/identity")) {
+            assert_eq!(mode(&file), 0o600, "round {round}: {}", file.display());
+        }
+        assert_eq!((mode(&machine.path("volume/state")), mode(&machine.path("volume/node"))), (0o600, 0o700));
+        assert_eq!(machine.run(["stop", "--socket", &socket]).status, 0);
+        let mut opened = Command::new("sh");
+        opened.args(["-c", "chmod -R g+rwX . && find . -type d -exec chmod g+s {} +"]);
+        assert!(opened.current_dir(machine.path("volume")).status().unwrap().success());
+    }
+}
+
 /// All files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);

@@ -1,10 +1,11 @@
 //! `tharsis job` at real nodes: programs run, are followed and stopped, and what is known of them afterwards.
 
 use crate::Behaviour;
-use crate::home::{Ended, Home, SMALL, await_that, end_of, kill};
+use crate::home::{Ended, Home, SMALL, await_that, end_of, kill, without_settings};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::process::ExitCode;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, ExitCode, Stdio};
 use tharsis::{init, remote};
 
 /// Set for the program that a test submits, which is this one.
@@ -30,6 +31,8 @@ pub const ALL: &[Behaviour] = behaviours![
     output_is_followed_while_it_is_written,
     a_stopped_program_takes_its_children_along,
     a_program_ends_with_its_node,
+    a_drain_lets_programs_end,
+    nodes_of_containers_start_again_and_leave_those_beside_them_alone,
     records_and_output_outlive_a_head,
     a_program_runs_on_the_node_that_is_named,
     what_cannot_be_is_refused,
@@ -224,6 +227,71 @@ fn a_program_ends_with_its_node() {
     assert!(!runs(&stopped), "it is stopped with its node");
     assert_eq!(record(&home, "stopped")["state"], "stopped");
     home.run(["stop"]);
+}
+
+/// They may be between two drivers, or have none.
+fn a_drain_lets_programs_end() {
+    let home = started();
+    let (gate, socket) = (home.text("gate"), home.text("b/node.sock"));
+    let address = home.status(None)["address"].as_str().unwrap().to_owned();
+    let words = ["start", "--address", &address, "--socket", &socket];
+    assert_eq!(home.run([&words[..], &SMALL[..]].concat()).status, 0);
+    home.await_nodes(None, 2);
+    let line = format!("while [ ! -e {gate} ]; do sleep 0.02; done; echo over");
+    let words = ["job", "submit", "--socket", &socket, "--name", "long", "--", "sh", "-c", &line];
+    assert_eq!(home.run(words).status, 0);
+    let drain = home.spawn(["drain", "--socket", &socket, "--deadline", "80s"]);
+    await_that("it drains", || home.run(["nodes"]).out.contains("draining"));
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!(record(&home, "long")["state"], "running");
+    std::fs::write(&gate, "").unwrap();
+    let drained = end_of(drain);
+    assert_eq!(drained.status, 0, "{}{}", drained.out, drained.err);
+    assert_eq!(record(&home, "long")["state"], "succeeded");
+    home.run(["stop"]);
+}
+
+/// A head as process 1 of a PID namespace of its own, whose segments lie beside those of others.
+fn contained(home: &Home) -> std::process::Child {
+    let node = home.command([&["node", "--head"], &SMALL[..]].concat());
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--mount-proc", "--kill-child"]);
+    command.arg(node.get_program()).args(node.get_args()).stdin(Stdio::null()).stderr(Stdio::piped());
+    without_settings(&mut command).envs(home.folders()).spawn().unwrap()
+}
+
+/// A board that was left behind by a process of the same number, or is that of a living one, is in the way of
+/// nobody.
+fn nodes_of_containers_start_again_and_leave_those_beside_them_alone() {
+    let mut made = Command::new("unshare");
+    made.args(["--pid", "--fork", "--mount-proc", "true"]);
+    if !made.output().is_ok_and(|output| output.status.success()) {
+        return println!("no right to make a PID namespace: this is not tried");
+    }
+    let (home, beside) = (Home::new(), started());
+    let socket = home.path(&format!("tharsis-{}/node/node.sock", rustix::process::geteuid().as_raw()));
+    let (this, variable) = (std::env::current_exe().unwrap().display().to_string(), format!("{SUBMITTED}=1"));
+    for round in 0..3 {
+        let mut node = contained(&home);
+        await_that("the node answers", || {
+            if let Some(status) = node.try_wait().unwrap() {
+                let mut said = String::new();
+                let _read = std::io::Read::read_to_string(&mut node.stderr.take().unwrap(), &mut said);
+                panic!("round {round}: {status}: {said}");
+            }
+            UnixStream::connect(&socket).is_ok()
+        });
+        // The other one starts drivers and workers as before.
+        let name = format!("squares-{round}");
+        let words = ["job", "submit", "--name", &name, "--follow", "--env", &variable, "--", &this];
+        let ran = beside.run(words);
+        assert!(ran.status == 0 && ran.out.contains("the square is 144"), "{}{}", ran.out, ran.err);
+        for pid in home.processes() {
+            kill(pid, "KILL");
+        }
+        node.wait().unwrap();
+    }
+    beside.run(["stop"]);
 }
 
 fn records_and_output_outlive_a_head() {
