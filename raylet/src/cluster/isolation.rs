@@ -133,6 +133,10 @@ async fn look(address: String, wait: Duration) -> Look {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tharsis_gcs::{ClientOptions, KnownStores};
+    use tharsis_protos::connection::Credentials;
+    use tharsis_protos::proof::{SECRET_BYTES, Secret};
+    use tharsis_types::NodeId;
     use tokio::net::TcpListener;
 
     const TTL: Duration = Duration::from_secs(8);
@@ -205,6 +209,20 @@ mod tests {
         let members = (0..2 * MEMBERS_MAX).map(|n| (n.to_string(), n == 2 * MEMBERS_MAX - 1)).collect();
         let (some, is_linked) = to_look_at(members, &[]);
         assert_eq!((some.len(), some[0].as_str(), is_linked), (MEMBERS_MAX, "31", true));
+    }
+
+    /// A head that is cut off from everybody reaches its own port.
+    #[tokio::test]
+    async fn the_own_address_is_nobody() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let own = vec![listener.local_addr().unwrap().to_string()];
+        let secret = Credentials::with_secret(Secret::from_bytes([1; SECRET_BYTES]), None);
+        let stores = KnownStores::new(own.clone());
+        let control = ControlClient::new(stores, &secret, ClientOptions::default()).unwrap();
+        let peers = Arc::new(Peers::new(NodeId(1), 16));
+        let wait = Duration::from_secs(5);
+        assert!(!is_counted(&control, &own, &peers, wait).await);
+        assert!(is_counted(&control, &[], &peers, wait).await, "that of another one is somebody");
     }
 
     #[tokio::test]
