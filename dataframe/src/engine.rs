@@ -194,6 +194,8 @@ pub(crate) fn session(settings: Settings) -> SessionState {
 pub(crate) fn session_of_user(partitions: usize) -> SessionState {
     let mut config = SessionConfig::new().with_target_partitions(partitions.max(1));
     keep_order_of_subqueries(config.options_mut());
+    // As `read_parquet`: of nanoseconds, years after 2262 would be other ones.
+    config.options_mut().execution.parquet.coerce_int96 = Some("us".to_owned());
     session_of(config.with_information_schema(true))
 }
 

@@ -58,9 +58,15 @@ pub(super) async fn check_footer(
     }
 }
 
+/// The format of Parquet. Times of 96 bits, as Hive, Impala and Spark write them, are read in microseconds,
+/// which have all years up to 9999: nanoseconds end in 2262, and what is beyond would be another time.
+pub(super) fn format() -> ParquetFormat {
+    ParquetFormat::default().with_coerce_int96(Some("us".to_owned()))
+}
+
 /// A format whose statistics leave out nothing.
 pub(super) fn without_pruning() -> ParquetFormat {
-    let mut options = ParquetFormat::default().options().clone();
+    let mut options = format().options().clone();
     options.global.pruning = false;
     options.global.enable_page_index = false;
     ParquetFormat::default().with_options(options)

@@ -6,6 +6,7 @@
 mod display;
 mod elementwise;
 mod executors;
+mod file_forms;
 mod foreign;
 mod frames;
 mod functions;
