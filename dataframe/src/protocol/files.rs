@@ -13,7 +13,8 @@ use tharsis_programs::unknown_option;
 
 const OF_CSV: &str = "(filepath_or_buffer, sep=',', header='infer', names=None, index_col=None, usecols=None, \
                       dtype=None, parse_dates=None, na_values=None, keep_default_na=True, skiprows=0, nrows=None, \
-                      quotechar='\"', comment=None, encoding='utf-8', encoding_errors='strict')";
+                      quotechar='\"', comment=None, decimal='.', thousands=None, encoding='utf-8', \
+                      encoding_errors='strict')";
 
 pub(super) const FILES: &[Row] = &[
     ("pd.read_csv", OF_CSV, "a frame of files of separated values", csv),
@@ -127,6 +128,9 @@ pub(super) fn read_csv_with(path: &str, given: Vec<(String, Value)>) -> Result<D
     for (name, value) in given {
         match (name.as_str(), value) {
             ("index_col", Value::None) => {}
+            ("index_col", value) if value.flag().is_ok_and(|flag| flag) => {
+                return Err(Failure::value("The value of index_col couldn't be 'True'"));
+            }
             ("index_col", value) if value.flag().is_ok() => {}
             ("index_col", value) => index = Some(value),
             ("usecols", Value::List(columns)) if columns.iter().all(|column| column.integer().is_ok()) => {
@@ -192,6 +196,8 @@ fn csv_option(options: CsvOptions, name: &str, value: Value) -> Result<CsvOption
         "sep" | "delimiter" => options.sep(byte(&value)?),
         "quotechar" => options.quotechar(byte(&value)?),
         "comment" => options.comment(Some(byte(&value)?)),
+        "decimal" => options.decimal(byte(&value)?),
+        "thousands" => options.thousands(Some(byte(&value)?)),
         "header" if value.text().is_ok_and(|text| text == "infer") => options,
         "names" => options.names(strs(&labels(&value)?)),
         "usecols" => options.usecols(strs(&value.texts()?)),
@@ -221,9 +227,34 @@ fn csv_option(options: CsvOptions, name: &str, value: Value) -> Result<CsvOption
         // They choose between readers of pandas.
         "engine" | "low_memory" | "memory_map" => options,
         "compression" if value.text().is_ok_and(|text| text == "infer") => options,
+        "doublequote" | "skip_blank_lines" if value.flag().is_ok_and(|flag| flag) => options,
+        "dayfirst" | "skipinitialspace" if value.flag().is_ok_and(|flag| !flag) => options,
+        other if OF_PANDAS.contains(&other) => {
+            return Err(Failure::missing(format!("the option {other} of read_csv is not implemented")));
+        }
         other => return Err(unknown_option("pd.read_csv", OF_CSV, other).into()),
     })
 }
+
+/// Options of pandas' reader that this one does not have, some of which look like misspelt ones of it.
+const OF_PANDAS: [&str; 16] = [
+    "compression",
+    "converters",
+    "date_format",
+    "dayfirst",
+    "dialect",
+    "doublequote",
+    "escapechar",
+    "false_values",
+    "lineterminator",
+    "na_filter",
+    "on_bad_lines",
+    "quoting",
+    "skip_blank_lines",
+    "skipfooter",
+    "skipinitialspace",
+    "true_values",
+];
 
 /// Texts, or numbers as texts.
 fn labels(value: &Value) -> Result<Vec<String>, Failure> {

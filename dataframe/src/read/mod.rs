@@ -20,7 +20,7 @@ pub use options::CsvOptions;
 use crate::engine::{Settings, block_on, session};
 use crate::error::{Error, Result};
 use crate::frame::{DataFrame, Frame};
-use crate::scan::{Encoding, TextForm, TextKind, store};
+use crate::scan::{Bad, Charset, Encoding, TextForm, TextKind, store};
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::avro::AvroFormat;
 use datafusion::datasource::provider_as_source;
@@ -103,8 +103,8 @@ pub fn read_parquet(path: &str) -> DataFrame {
 /// Files that end with `.gz`, `.bz2`, `.xz` or `.zst` are decompressed.
 #[track_caller]
 pub fn read_json(path: &str) -> DataFrame {
-    let form =
-        TextForm { kind: TextKind::Json, encoding: Encoding::Strict, max_line: options::MAX_LINE_DEFAULT };
+    let encoding = Encoding { charset: Charset::Utf8, bad: Bad::Error };
+    let form = TextForm { kind: TextKind::Json, encoding, max_line: options::MAX_LINE_DEFAULT };
     DataFrame::new(Opened::at(path).and_then(|opened| {
         let form = Arc::new(form);
         let bytes = options::INFER_BYTES_DEFAULT;

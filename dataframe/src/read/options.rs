@@ -1,7 +1,7 @@
 //! Options of readers of CSV, under pandas' names.
 
 use crate::error::{Error, Result};
-use crate::scan::{CsvForm, Encoding, NA_DEFAULT, TextForm, TextKind};
+use crate::scan::{Bad, Charset, CsvForm, Encoding, NA_DEFAULT, Numbers, TextForm, TextKind};
 use arrow::datatypes::DataType;
 
 /// Options of [`read_csv`](crate::read_csv).
@@ -35,6 +35,8 @@ pub struct CsvOptions {
     pub(super) nrows: Option<usize>,
     pub(super) quote: u8,
     pub(super) comment: Option<u8>,
+    pub(super) decimal: u8,
+    pub(super) thousands: Option<u8>,
     pub(super) encoding: String,
     pub(super) encoding_errors: String,
     pub(super) max_line: usize,
@@ -57,6 +59,8 @@ impl Default for CsvOptions {
             nrows: None,
             quote: b'"',
             comment: None,
+            decimal: b'.',
+            thousands: None,
             encoding: "utf-8".to_owned(),
             encoding_errors: "strict".to_owned(),
             max_line: MAX_LINE_DEFAULT,
@@ -120,7 +124,7 @@ impl CsvOptions {
         CsvOptions { keep_default_na: keep, ..self }
     }
 
-    /// Lines to leave out at the begin of each file.
+    /// Lines to leave out at the begin of each file. A line break in quotes ends no line.
     pub fn skiprows(self, lines: usize) -> CsvOptions {
         CsvOptions { skiprows: lines, ..self }
     }
@@ -140,7 +144,32 @@ impl CsvOptions {
         CsvOptions { comment, ..self }
     }
 
-    /// The encoding: `utf-8` by default, or `latin-1`.
+    /// The sign before the decimals of numbers; a point by default.
+    ///
+    /// ```
+    /// use tharsis_dataframe::{CsvOptions, read_csv};
+    /// let folder = std::env::temp_dir().join(format!("tharsis-csv-decimal-{}", std::process::id()));
+    /// std::fs::create_dir_all(&folder)?;
+    /// let path = folder.join("prices.csv");
+    /// std::fs::write(&path, "name;price\ncar;12.500,5\npen;1,25\n")?;
+    /// let options = CsvOptions::new().sep(b';').decimal(b',').thousands(Some(b'.'));
+    /// let prices = read_csv(&path.to_string_lossy(), options);
+    /// assert_eq!(prices.col("price").values::<f64>()?, [Some(12_500.5), Some(1.25)]);
+    /// # std::fs::remove_dir_all(&folder)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn decimal(self, decimal: u8) -> CsvOptions {
+        CsvOptions { decimal, ..self }
+    }
+
+    /// The sign between groups of digits, which numbers may have before their decimals; nothing by default.
+    pub fn thousands(self, thousands: Option<u8>) -> CsvOptions {
+        CsvOptions { thousands, ..self }
+    }
+
+    /// The encoding, by its name in Python: `utf-8` by default, `utf-8-sig`, `utf-16` (its mark says the
+    /// order of bytes), `latin-1`, `ascii`, `cp1252` and other code pages. Only files of UTF-8 are cut
+    /// between tasks.
     pub fn encoding(self, encoding: &str) -> CsvOptions {
         CsvOptions { encoding: encoding.to_owned(), ..self }
     }
@@ -176,22 +205,31 @@ impl CsvOptions {
         if self.sep == self.quote {
             return Err(Error::Value("sep and quotechar are the same character".to_owned()));
         }
-        let encoding = match (self.encoding.to_lowercase().as_str(), self.encoding_errors.as_str()) {
-            ("utf-8" | "utf8" | "ascii", "strict") => Encoding::Strict,
-            ("utf-8" | "utf8" | "ascii", "replace") => Encoding::Replace,
-            ("utf-8" | "utf8" | "ascii", "ignore") => Encoding::Ignore,
-            ("latin-1" | "latin1" | "iso-8859-1", _) => Encoding::Latin1,
-            ("utf-8" | "utf8" | "ascii", other) => {
+        let numbers = Numbers { decimal: self.decimal, thousands: self.thousands };
+        let marks = [Some(numbers.decimal), numbers.thousands];
+        if marks.iter().flatten().any(|mark| !matches!(mark, b' ' | b'\'' | b',' | b'.' | b'_')) {
+            let text =
+                "decimal and thousands: expected a comma, a point, a blank, an apostrophe or an underscore";
+            return Err(Error::Value(text.to_owned()));
+        }
+        if numbers.thousands == Some(numbers.decimal) {
+            return Err(Error::Value("decimal and thousands are the same character".to_owned()));
+        }
+        let Some(charset) = Charset::named(&self.encoding) else {
+            let known = "utf-8, utf-16, ascii, latin-1, cp1252 and other code pages of one byte a character";
+            return Err(Error::NotImplemented(format!("encoding: {:?}; there are {known}", self.encoding)));
+        };
+        let bad = match self.encoding_errors.as_str() {
+            "strict" => Bad::Error,
+            "ignore" => Bad::Ignore,
+            "replace" => Bad::Replace,
+            other => {
                 return Err(Error::Value(format!(
                     "encoding_errors: {other:?}; there are strict, replace, ignore"
                 )));
             }
-            (other, _) => {
-                return Err(Error::NotImplemented(format!(
-                    "encoding: {other:?}; there are utf-8 and latin-1"
-                )));
-            }
         };
+        let encoding = Encoding { charset, bad };
         let default = NA_DEFAULT.iter().filter(|_| self.keep_default_na).map(|text| (*text).to_owned());
         let form = CsvForm {
             sep: self.sep,
@@ -200,6 +238,7 @@ impl CsvOptions {
             skip: self.skiprows,
             header,
             missing: default.chain(self.na_values.iter().cloned()).collect(),
+            numbers,
         };
         Ok(TextForm { kind: TextKind::Csv(form), encoding, max_line: self.max_line })
     }

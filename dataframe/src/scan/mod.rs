@@ -20,5 +20,6 @@ pub(crate) use listings::Listings;
 pub use storage::STORAGE_VARIABLES;
 pub(crate) use storage::{from_store, store, store_at};
 pub(crate) use text::{
-    Classes, CsvForm, Encoding, NA_DEFAULT, Text, TextForm, TextKind, TextSource, is_compressed, sample,
+    Bad, Charset, Classes, CsvForm, Encoding, NA_DEFAULT, Numbers, Text, TextForm, TextKind, TextSource,
+    is_compressed, sample,
 };

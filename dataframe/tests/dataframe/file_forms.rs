@@ -1,4 +1,4 @@
-//! Forms of files that other programs write: old times of Parquet.
+//! Forms of files that other programs write: old times of Parquet, encodings and numbers of CSV.
 
 use crate::executors::each_executor;
 use arrow::datatypes::{DataType, TimeUnit};
@@ -9,10 +9,16 @@ use datafusion::parquet::schema::parser::parse_message_type;
 use std::fs;
 use std::sync::Arc;
 use tempfile::TempDir;
-use tharsis_dataframe::{DataFrame, SqlSession, Value, read_parquet};
+use tharsis_dataframe::{CsvOptions, DataFrame, SqlSession, Value, read_csv, read_parquet};
 
 fn path(folder: &TempDir, name: &str) -> String {
     format!("{}/{name}", folder.path().display())
+}
+
+/// A frame of a text in a file.
+fn csv(folder: &TempDir, text: impl AsRef<[u8]>, options: CsvOptions) -> DataFrame {
+    fs::write(path(folder, "t.csv"), text).unwrap();
+    read_csv(&path(folder, "t.csv"), options)
 }
 
 /// Writes a file with a column of times of 96 bits, at noon of some days since 1970.
@@ -61,4 +67,99 @@ fn old_times_of_parquet_have_all_years() {
     session.run(&format!("create external table old stored as parquet location '{name}'")).unwrap();
     let years = session.run("select cast(extract(year from t) as bigint) from old order by t").unwrap();
     assert_eq!(years, [["1"], ["1500"], ["1970"], ["9999"]]);
+}
+
+#[test]
+fn texts_are_read_in_the_encodings_of_python() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "a,\u{e9}\n1,\u{20ac}\n2,\u{161}\n";
+    let utf16 = |units: &[u8; 2], order: fn(u16) -> [u8; 2]| {
+        [units.to_vec(), text.encode_utf16().flat_map(order).collect()].concat()
+    };
+    let cp1252: Vec<u8> = text
+        .chars()
+        .map(|sign| match sign {
+            '\u{20ac}' => 0x80,
+            '\u{161}' => 0x9a,
+            other => other as u8,
+        })
+        .collect();
+    let files: [(&str, Vec<u8>); 7] = [
+        ("utf-8-sig", [b"\xef\xbb\xbf", text.as_bytes()].concat()),
+        ("UTF_8", text.as_bytes().to_vec()),
+        ("utf-16", utf16(b"\xff\xfe", u16::to_le_bytes)),
+        ("utf-16", utf16(b"\xfe\xff", u16::to_be_bytes)),
+        ("utf-16-le", text.encode_utf16().flat_map(u16::to_le_bytes).collect()),
+        ("cp1252", cp1252.clone()),
+        ("Windows-1252", cp1252),
+    ];
+    for (encoding, bytes) in files {
+        let frame = csv(&folder, bytes, CsvOptions::new().encoding(encoding));
+        for found in each_executor(|executor| frame.collect_on(executor)?.column::<String>("\u{e9}")) {
+            assert_eq!(found, ["\u{20ac}", "\u{161}"].map(|text| Some(text.to_owned())), "{encoding}");
+        }
+        assert_eq!(frame.col("a").values::<i64>().unwrap(), [Some(1), Some(2)], "{encoding}");
+    }
+    let class = |bytes: &[u8], encoding: &str| {
+        let error = csv(&folder, bytes, CsvOptions::new().encoding(encoding)).collect().unwrap_err();
+        (error.class(), error.to_string())
+    };
+    let (name, reason) = class(b"a\n1\n\x81\n", "cp1252");
+    assert_eq!(name, "UnicodeDecodeError");
+    assert!(reason.contains("byte 0x81 in position 4"), "{reason}");
+    assert_eq!(class(b"a\n\xe9\n", "ascii").0, "UnicodeDecodeError");
+    assert_eq!(class(b"\xff\xfea\0\n", "utf-16").0, "UnicodeDecodeError");
+    let (name, reason) = class(b"a\n1\n", "utf-7");
+    assert_eq!(name, "NotImplemented");
+    assert!(reason.contains("utf-7"), "{reason}");
+}
+
+#[test]
+fn numbers_have_the_signs_of_their_country() {
+    let folder = tempfile::tempdir().unwrap();
+    let german = CsvOptions::new().sep(b';').decimal(b',').thousands(Some(b'.'));
+    let frame = csv(&folder, "i;f;t\n1.234;-1.234,5;1.5x\n12;,;7\n-3;2e3;8\n", german.clone());
+    let types = [("i", DataType::Int64), ("f", DataType::Utf8), ("t", DataType::Utf8)];
+    assert_eq!(
+        types.clone().map(|(label, _)| frame.col(label).dtype().unwrap()),
+        types.map(|(_, dtype)| dtype)
+    );
+    assert_eq!(frame.col("i").values::<i64>().unwrap(), [Some(1234), Some(12), Some(-3)]);
+    let frame = csv(&folder, "f\n-1.234,5\nNA\n ,25 \n2e3\n", german.na_values(["-9"]));
+    for found in each_executor(|executor| frame.collect_on(executor)?.column::<f64>("f")) {
+        assert_eq!(found, [Some(-1234.5), None, Some(0.25), Some(2000.0)]);
+    }
+    // A point is no decimal sign then.
+    let frame = csv(&folder, "f;g\n1.5;1,5\n", CsvOptions::new().sep(b';').decimal(b','));
+    assert_eq!(frame.col("f").dtype().unwrap(), DataType::Utf8);
+    assert_eq!(frame.col("g").values::<f64>().unwrap(), [Some(1.5)]);
+    let frame = csv(&folder, "n\n\"1,234,567\"\n", CsvOptions::new().thousands(Some(b',')));
+    assert_eq!(frame.col("n").values::<i64>().unwrap(), [Some(1_234_567)]);
+    for options in [
+        CsvOptions::new().decimal(b'1'),
+        CsvOptions::new().thousands(Some(b'.')),
+        CsvOptions::new().thousands(Some(b'\n')),
+    ] {
+        assert_eq!(csv(&folder, "n\n1\n", options).check().unwrap_err().class(), "ValueError");
+    }
+}
+
+#[test]
+fn a_skipped_line_goes_on_within_quotes() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = |text: &str, skip| {
+        let frame = csv(&folder, text, CsvOptions::new().skiprows(skip));
+        let labels = frame.columns().unwrap();
+        (labels, frame.col("b").values::<i64>().unwrap())
+    };
+    let expected = (vec!["a".to_owned(), "b".to_owned()], vec![Some(2), Some(4)]);
+    assert_eq!(rows("made \"by\r\nhand\" today\na,b\n1,2\n3,4\n", 1), expected);
+    assert_eq!(rows("\"one\n\"\"\ntwo\n\"\r\nthree\ra,b\n1,2\n3,4\n", 2), expected);
+    assert_eq!(rows("one\n\na,b\n1,2\n3,4\n", 2), expected);
+    // Longer than a block.
+    let long = format!("\"{}\"\na,b\n1,2\n3,4\n", "x\n".repeat(1 << 20));
+    assert_eq!(rows(&long, 1), expected);
+    let frame = csv(&folder, "\"x\n\"\na,b\n1,2\n3,4,5\n", CsvOptions::new().skiprows(1));
+    let error = frame.collect().unwrap_err().to_string();
+    assert!(error.contains("line 5"), "{error}");
 }

@@ -86,7 +86,9 @@ fn failures_with_files_have_the_classes_of_python() {
     assert_eq!(class(json!(["r", "pd.read_csv", ["none.csv"]])), "FileNotFoundError");
     assert_eq!(class(json!(["r", "pd.read_csv", ["bad.csv"]])), "ParserError");
     assert_eq!(class(json!(["r", "pd.read_parquet", ["bad.parquet"]])), "ValueError");
-    assert_eq!(class(json!(["r", "pd.read_csv", ["bad.csv"], {"thousands": ","}])), "NotImplemented");
+    assert_eq!(class(json!(["r", "pd.read_csv", ["bad.csv"], {"escapechar": "\\"}])), "NotImplemented");
+    assert_eq!(class(json!(["r", "pd.read_csv", ["bad.csv"], {"encoding": "utf-7"}])), "NotImplemented");
+    assert_eq!(class(json!(["r", "pd.read_csv", ["bad.csv"], {"index_col": true}])), "ValueError");
     assert_eq!(
         class(json!(["r", "pd.DataFrame.to_csv", [{"$": "t"}, "no/such/folder.csv"]])),
         "FileNotFoundError"

@@ -126,7 +126,7 @@ fn labels_come_from_the_header_or_are_given_or_counted() {
 
 #[test]
 fn rows_and_columns_are_chosen() {
-    let text = "by hand, \"\n\na,b,c\n1,2,3\n4,5,6\n7,8,9\n";
+    let text = "by hand, 3\"\"\n\na,b,c\n1,2,3\n4,5,6\n7,8,9\n";
     let options = CsvOptions::new().skiprows(2).usecols(["c", "a"]).nrows(2);
     assert_eq!(shown(text, options), "a Int64: 1|4\nc Int64: 3|6\n");
     let text = "# it's\na;b\n1;'x;\n#y'\n# no row\n2;z\n";
@@ -212,7 +212,7 @@ fn bytes_that_are_no_text_are_an_error_or_not() {
     assert_eq!(read(CsvOptions::new().encoding_errors("replace")), ["caf\u{FFFD} x", "\u{FFFD}"]);
     assert_eq!(read(CsvOptions::new().encoding_errors("ignore")), ["caf x"]);
     assert_eq!(read(CsvOptions::new().encoding("latin-1")), ["café x", "ÿ"]);
-    assert_error(&error(text, CsvOptions::new().encoding("utf-16")), "NotImplemented", &["utf-16"]);
+    assert_error(&error(text, CsvOptions::new().encoding("utf-7")), "NotImplemented", &["utf-7"]);
     assert_error(&error(text, CsvOptions::new().encoding_errors("hide")), "ValueError", &["hide"]);
 }
 

@@ -1,6 +1,6 @@
 //! The bytes of a text, block by block: from where it is, decompressed, in the encoding that readers want.
 
-use super::form::Encoding;
+use super::encoding::{Decoder, Encoding};
 use crate::error::{Error, FileFault, Result};
 use crate::scan::storage::{cause, from_store};
 use datafusion::common::DataFusionError;
@@ -18,7 +18,7 @@ use std::ops::Range;
 pub(super) struct Blocks {
     path: String,
     bytes: Bytes_,
-    encoding: Encoding,
+    decoder: Decoder,
     /// The end of a block within a character.
     rest: Vec<u8>,
     /// Bytes that were read, after decompression.
@@ -74,7 +74,8 @@ impl Blocks {
                 Bytes_::Stream(compression.convert_stream(stream).map_err(|error| of_reader(path, &error))?)
             }
         };
-        Ok(Blocks { path: path.to_owned(), bytes, encoding, rest: Vec::new(), position, ended: false })
+        let decoder = Decoder::new(encoding);
+        Ok(Blocks { path: path.to_owned(), bytes, decoder, rest: Vec::new(), position, ended: false })
     }
 
     /// Appends the next block; gives whether there was one.
@@ -104,56 +105,16 @@ impl Blocks {
         self.ended = text.len() == from;
         self.position += (text.len() - from) as u64;
         // Nearly all blocks are as readers want them.
-        if self.encoding == Encoding::Latin1 || std::str::from_utf8(&text[before..]).is_err() {
+        if !self.decoder.is_utf8() || std::str::from_utf8(&text[before..]).is_err() {
             let block = text.split_off(before);
-            self.decode(&block, begin, text)?;
+            let decoded = self.decoder.decode(&block, self.ended, text);
+            let done = decoded.map_err(|error| {
+                let reason = format!("{} in position {}", error.reason, begin + error.at as u64);
+                Error::file(&self.path, FileFault::Encoding, reason)
+            })?;
+            self.rest = block[done..].to_vec();
         }
         Ok(!self.ended)
-    }
-
-    /// Appends a block as UTF-8; what is not whole yet waits for the next block.
-    fn decode(&mut self, block: &[u8], begin: u64, text: &mut Vec<u8>) -> Result<()> {
-        if self.encoding == Encoding::Latin1 {
-            for &byte in block {
-                let mut buffer = [0; 2];
-                text.extend_from_slice(char::from(byte).encode_utf8(&mut buffer).as_bytes());
-            }
-            return Ok(());
-        }
-        let mut at = 0;
-        while at < block.len() {
-            let error = match std::str::from_utf8(&block[at..]) {
-                Ok(_) => {
-                    text.extend_from_slice(&block[at..]);
-                    return Ok(());
-                }
-                Err(error) => error,
-            };
-            let valid = at + error.valid_up_to();
-            text.extend_from_slice(&block[at..valid]);
-            let bad = match error.error_len() {
-                None if !self.ended => {
-                    self.rest = block[valid..].to_vec();
-                    return Ok(());
-                }
-                None => block.len() - valid,
-                Some(bad) => bad,
-            };
-            match self.encoding {
-                Encoding::Ignore => {}
-                Encoding::Replace => text.extend_from_slice("\u{FFFD}".as_bytes()),
-                _ => {
-                    let byte = block[valid];
-                    let reason = format!(
-                        "'utf-8' codec can't decode byte {byte:#04x} in position {}",
-                        begin + valid as u64
-                    );
-                    return Err(Error::file(&self.path, FileFault::Encoding, reason));
-                }
-            }
-            at = valid + bad;
-        }
-        Ok(())
     }
 }
 

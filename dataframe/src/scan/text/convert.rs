@@ -1,5 +1,6 @@
 //! Texts as values of a type, as pandas reads them.
 
+use super::form::{CsvForm, Numbers};
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, BooleanBufferBuilder, PrimitiveArray,
     StringArray,
@@ -10,8 +11,60 @@ use arrow::datatypes::{
     DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
     UInt32Type, UInt64Type,
 };
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
+
+/// The meaning of texts of a form.
+#[derive(Clone, Debug)]
+pub(super) struct Meaning {
+    pub(super) missing: Missing,
+    numbers: Numbers,
+}
+
+impl Meaning {
+    pub(super) fn of(form: &CsvForm) -> Meaning {
+        Meaning { missing: Missing::new(&form.missing), numbers: form.numbers }
+    }
+
+    /// Whether numbers have to be read as texts first.
+    pub(super) fn of_texts(&self) -> bool {
+        self.numbers != Numbers::PLAIN || self.missing.has_number()
+    }
+
+    /// A number as programs write it, without signs between groups of digits and with a point; `None` for a
+    /// text that is no number.
+    fn number<'a>(&self, text: &'a str) -> Option<Cow<'a, str>> {
+        let Numbers { decimal, thousands } = self.numbers;
+        if self.numbers == Numbers::PLAIN {
+            return Some(Cow::Borrowed(text));
+        }
+        let mut plain = String::with_capacity(text.len());
+        // Signs come between digits, before the decimals; twice in a row in whole numbers only.
+        let (mut is_whole, mut was_twice, mut last) = (true, false, 0_u8);
+        for byte in text.bytes() {
+            match byte {
+                _ if Some(byte) == thousands && is_whole => {
+                    if !last.is_ascii_digit() && last != byte {
+                        return None;
+                    }
+                    was_twice |= last == byte;
+                }
+                _ if byte == decimal && is_whole => {
+                    is_whole = false;
+                    plain.push('.');
+                }
+                b'.' => return None,
+                _ => {
+                    is_whole &= byte.is_ascii_digit() || matches!(byte, b'+' | b'-');
+                    plain.push(char::from(byte));
+                }
+            }
+            last = byte;
+        }
+        (text.is_ascii() && (is_whole || !was_twice)).then_some(Cow::Owned(plain))
+    }
+}
 
 /// Texts that stand for a missing value.
 #[derive(Clone, Debug, Default)]
@@ -79,54 +132,55 @@ pub(super) struct Unreadable {
 pub(super) fn convert(
     texts: &StringArray,
     to: &DataType,
-    missing: &Missing,
+    meaning: &Meaning,
 ) -> Result<(ArrayRef, bool), Unreadable> {
     match to {
-        DataType::Boolean => booleans(texts, missing),
-        DataType::Float32 => floats::<Float32Type>(texts, missing, |number| number as f32),
-        DataType::Float64 => floats::<Float64Type>(texts, missing, |number| number),
-        DataType::Int8 => integers::<Int8Type>(texts, missing),
-        DataType::Int16 => integers::<Int16Type>(texts, missing),
-        DataType::Int32 => integers::<Int32Type>(texts, missing),
-        DataType::Int64 => integers::<Int64Type>(texts, missing),
-        DataType::UInt8 => integers::<UInt8Type>(texts, missing),
-        DataType::UInt16 => integers::<UInt16Type>(texts, missing),
-        DataType::UInt32 => integers::<UInt32Type>(texts, missing),
-        DataType::UInt64 => integers::<UInt64Type>(texts, missing),
-        other => others(texts, other, missing),
+        DataType::Boolean => booleans(texts, &meaning.missing),
+        DataType::Float32 => floats::<Float32Type>(texts, meaning, |number| number as f32),
+        DataType::Float64 => floats::<Float64Type>(texts, meaning, |number| number),
+        DataType::Int8 => integers::<Int8Type>(texts, meaning),
+        DataType::Int16 => integers::<Int16Type>(texts, meaning),
+        DataType::Int32 => integers::<Int32Type>(texts, meaning),
+        DataType::Int64 => integers::<Int64Type>(texts, meaning),
+        DataType::UInt8 => integers::<UInt8Type>(texts, meaning),
+        DataType::UInt16 => integers::<UInt16Type>(texts, meaning),
+        DataType::UInt32 => integers::<UInt32Type>(texts, meaning),
+        DataType::UInt64 => integers::<UInt64Type>(texts, meaning),
+        other => others(texts, other, &meaning.missing),
     }
 }
 
 fn integers<T: ArrowPrimitiveType + Parser>(
     texts: &StringArray,
-    missing: &Missing,
+    meaning: &Meaning,
 ) -> Result<(ArrayRef, bool), Unreadable> {
-    primitives::<T>(texts, missing, T::parse)
+    primitives::<T>(texts, meaning, T::parse)
 }
 
 fn floats<T: ArrowPrimitiveType>(
     texts: &StringArray,
-    missing: &Missing,
+    meaning: &Meaning,
     fit: impl Fn(f64) -> T::Native,
 ) -> Result<(ArrayRef, bool), Unreadable> {
-    primitives::<T>(texts, missing, |text| float(text).map(&fit))
+    primitives::<T>(texts, meaning, |text| float(text).map(&fit))
 }
 
 fn primitives<T: ArrowPrimitiveType>(
     texts: &StringArray,
-    missing: &Missing,
+    meaning: &Meaning,
     parse: impl Fn(&str) -> Option<T::Native>,
 ) -> Result<(ArrayRef, bool), Unreadable> {
     let mut special = false;
     let mut value = |row: usize| {
         let text = texts.value(row);
         let trimmed = text.trim();
-        if texts.is_null(row) || missing.has(trimmed) {
+        if texts.is_null(row) || meaning.missing.has(trimmed) {
             special |= !text.is_empty();
             return Ok(None);
         }
         special |= trimmed.len() < text.len();
-        parse(trimmed).map(Some).ok_or_else(|| Unreadable { row, text: text.to_owned() })
+        let number = meaning.number(trimmed).and_then(|number| parse(&number));
+        number.map(Some).ok_or_else(|| Unreadable { row, text: text.to_owned() })
     };
     let values = (0..texts.len()).map(&mut value).collect::<Result<Vec<_>, _>>()?;
     Ok((Arc::new(values.into_iter().collect::<PrimitiveArray<T>>()), special))
@@ -202,21 +256,27 @@ pub(crate) struct Classes {
 
 impl Classes {
     /// Takes a text into account; one that stands for a missing value says nothing.
-    pub(super) fn add(&mut self, text: &str, missing: &Missing) {
+    pub(super) fn add(&mut self, text: &str, meaning: &Meaning) {
         let trimmed = text.trim();
-        if missing.has(text) || missing.has(trimmed) {
+        if meaning.missing.has(text) || meaning.missing.has(trimmed) {
             return;
         }
         if boolean(text).is_some() {
             self.boolean = true;
-        } else if let Ok(number) = trimmed.parse::<i64>() {
+            return;
+        }
+        let Some(trimmed) = meaning.number(trimmed) else {
+            self.text = true;
+            return;
+        };
+        if let Ok(number) = trimmed.parse::<i64>() {
             self.integer = true;
             self.negative |= number < 0;
         } else if trimmed.parse::<u64>().is_ok() {
             self.large = true;
-        } else if is_whole(trimmed) {
+        } else if is_whole(&trimmed) {
             self.huge = true;
-        } else if float(trimmed).is_some() {
+        } else if float(&trimmed).is_some() {
             self.float = true;
         } else {
             self.text = true;
@@ -256,10 +316,41 @@ mod tests {
     use super::*;
 
     fn dtype(texts: &[&str]) -> Option<DataType> {
-        let missing = Missing::new(&["NA".to_owned()]);
+        dtype_of(texts, Numbers::PLAIN)
+    }
+
+    fn meaning(numbers: Numbers) -> Meaning {
+        Meaning { missing: Missing::new(&["NA".to_owned()]), numbers }
+    }
+
+    fn dtype_of(texts: &[&str], numbers: Numbers) -> Option<DataType> {
         let mut classes = Classes::default();
-        texts.iter().for_each(|text| classes.add(text, &missing));
+        texts.iter().for_each(|text| classes.add(text, &meaning(numbers)));
         classes.dtype()
+    }
+
+    #[test]
+    fn numbers_have_the_signs_of_a_form() {
+        let german = Numbers { decimal: b',', thousands: Some(b'.') };
+        assert_eq!(dtype_of(&["1.234", "-12"], german), Some(DataType::Int64));
+        assert_eq!(dtype_of(&["1.234,5", "1e3", "inf"], german), Some(DataType::Float64));
+        assert_eq!(dtype_of(&["1..2,5"], german), Some(DataType::Utf8));
+        assert_eq!(dtype_of(&[".5"], german), Some(DataType::Utf8));
+        let decimal = Numbers { decimal: b',', thousands: None };
+        assert_eq!(dtype_of(&["1,5", ",5"], decimal), Some(DataType::Float64));
+        assert_eq!(dtype_of(&["1.5"], decimal), Some(DataType::Utf8));
+        let thousands = Numbers { decimal: b'.', thousands: Some(b',') };
+        assert_eq!(dtype_of(&["1,234", "1,,2", "3,"], thousands), Some(DataType::Int64));
+        assert_eq!(dtype_of(&["1,234.5"], thousands), Some(DataType::Float64));
+        assert_eq!(dtype_of(&["1.5,0"], thousands), Some(DataType::Utf8));
+        let read = |text: &str, to, numbers| {
+            let texts = StringArray::from(vec![text]);
+            let (values, _) = convert(&texts, &to, &meaning(numbers)).unwrap();
+            arrow::util::display::array_value_to_string(&values, 0).unwrap()
+        };
+        assert_eq!(read(" -1.234,5", DataType::Float64, german), "-1234.5");
+        assert_eq!(read("1,234", DataType::Int16, thousands), "1234");
+        assert_eq!(read("18.446.744.073.709.551.615", DataType::UInt64, german), "18446744073709551615");
     }
 
     #[test]
@@ -282,7 +373,7 @@ mod tests {
     #[test]
     fn a_text_that_is_no_value_is_told_with_its_row() {
         let texts = StringArray::from(vec![Some(" 1"), Some("NA"), None, Some("x")]);
-        let missing = Missing::new(&["NA".to_owned()]);
+        let missing = meaning(Numbers::PLAIN);
         let error = convert(&texts, &DataType::Int64, &missing).unwrap_err();
         assert_eq!(error, Unreadable { row: 3, text: "x".to_owned() });
         let error = convert(&texts, &DataType::Date32, &missing).unwrap_err();

@@ -4,7 +4,7 @@
 //! value (`NA`) and on spaces around numbers; records with these are decoded as texts, and the texts are
 //! converted. A column that needed that once is decoded so from then on.
 
-use super::convert::{Missing, convert};
+use super::convert::{Meaning, convert};
 use super::form::CsvForm;
 use super::scanner::{Marks, Scanned, Scanner, breaks};
 use crate::error::{Error, FileFault, Result};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub(super) struct CsvDecoder {
     path: String,
     form: CsvForm,
-    missing: Missing,
+    meaning: Meaning,
     /// The columns of the file.
     schema: SchemaRef,
     /// The columns that are wanted.
@@ -48,8 +48,8 @@ impl CsvDecoder {
         projection: &[usize],
         batch_rows: usize,
     ) -> CsvDecoder {
-        let missing = Missing::new(&form.missing);
-        let numbers = missing.has_number();
+        let meaning = Meaning::of(form);
+        let numbers = meaning.of_texts();
         let as_text: Vec<bool> = projection
             .iter()
             .map(|&column| match schema.field(column).data_type() {
@@ -62,7 +62,7 @@ impl CsvDecoder {
         CsvDecoder {
             path: path.to_owned(),
             form: form.clone(),
-            missing,
+            meaning,
             schema: Arc::clone(schema),
             projection: projection.to_vec(),
             as_text,
@@ -93,7 +93,7 @@ impl CsvDecoder {
         for batch in batches {
             for (at, column) in batch.columns().iter().enumerate() {
                 let to = self.schema.field(self.projection[at]).data_type();
-                special[at] |= convert(column.as_string(), to, &self.missing).ok()?.1;
+                special[at] |= convert(column.as_string(), to, &self.meaning).ok()?.1;
             }
             made.push(self.converted(batch, &all).ok()?);
         }
@@ -114,10 +114,10 @@ impl CsvDecoder {
             let to = self.schema.field(self.projection[at]).data_type();
             columns.push(match (as_text[at], column.data_type()) {
                 (true, DataType::Utf8) => {
-                    let made = convert(column.as_string(), to, &self.missing);
+                    let made = convert(column.as_string(), to, &self.meaning);
                     made.map_err(|error| ArrowError::ParseError(error.text))?.0
                 }
-                _ => self.missing.without(column),
+                _ => self.meaning.missing.without(column),
             });
         }
         let schema = self.schema.project(&self.projection)?;
@@ -168,7 +168,7 @@ impl CsvDecoder {
         };
         for (column, texts) in batches.iter().flat_map(|batch| batch.columns().iter().enumerate()) {
             let field = self.schema.field(self.projection[column]);
-            if let Err(error) = convert(texts.as_string(), field.data_type(), &self.missing) {
+            if let Err(error) = convert(texts.as_string(), field.data_type(), &self.meaning) {
                 return Some(self.unfit(field, &error.text, where_));
             }
         }

@@ -1,5 +1,6 @@
 //! The form of texts, as it travels to the tasks.
 
+use super::encoding::{Bad, Charset, Encoding};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -31,19 +32,20 @@ pub(crate) struct CsvForm {
     pub(crate) header: Option<Vec<String>>,
     /// Texts that stand for a missing value, beside the empty one.
     pub(crate) missing: Vec<String>,
+    pub(crate) numbers: Numbers,
 }
 
-/// The encoding of a text, and what becomes of bytes that are not in it.
+/// The form of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Encoding {
-    /// UTF-8; other bytes are left out.
-    Ignore,
-    /// ISO 8859-1: each byte is a character.
-    Latin1,
-    /// UTF-8; other bytes become the character for what cannot be shown.
-    Replace,
-    /// UTF-8; other bytes are an error.
-    Strict,
+pub(crate) struct Numbers {
+    /// The sign before decimals.
+    pub(crate) decimal: u8,
+    /// The sign between groups of digits.
+    pub(crate) thousands: Option<u8>,
+}
+
+impl Numbers {
+    pub(crate) const PLAIN: Numbers = Numbers { decimal: b'.', thousands: None };
 }
 
 impl TextForm {
@@ -52,7 +54,7 @@ impl TextForm {
     /// A comment hides quotes, so a text with comments is read as a whole. Bytes that change their number
     /// on the way would shift the cuts.
     pub(crate) fn can_be_cut(&self) -> bool {
-        let plain = matches!(self.encoding, Encoding::Strict);
+        let plain = self.encoding == Encoding { charset: Charset::Utf8, bad: Bad::Error };
         plain && !matches!(&self.kind, TextKind::Csv(form) if form.comment.is_some())
     }
 }

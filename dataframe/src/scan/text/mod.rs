@@ -3,7 +3,7 @@
 //! | concern | module |
 //! |---|---|
 //! | what is read, as it travels | `form` |
-//! | bytes, decompressed and in UTF-8 | `blocks` |
+//! | bytes, decompressed and in UTF-8 | `blocks`, `encoding` |
 //! | where records begin | `scanner`, `records` |
 //! | records as batches | `csv`, `json` |
 //! | texts as values | `convert` |
@@ -13,6 +13,7 @@
 mod blocks;
 mod convert;
 mod csv;
+mod encoding;
 mod form;
 mod json;
 mod reader;
@@ -23,6 +24,7 @@ mod source;
 
 pub(crate) use blocks::is_compressed;
 pub(crate) use convert::Classes;
-pub(crate) use form::{CsvForm, Encoding, NA_DEFAULT, TextForm, TextKind};
+pub(crate) use encoding::{Bad, Charset, Encoding};
+pub(crate) use form::{CsvForm, NA_DEFAULT, Numbers, TextForm, TextKind};
 pub(crate) use records::Text;
 pub(crate) use source::TextSource;

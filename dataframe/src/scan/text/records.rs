@@ -99,8 +99,9 @@ pub(super) struct Records {
     lines_before: Option<u64>,
     /// Line breaks before the pending bytes, of those that are scanned.
     lines: u64,
-    /// Lines that are still to be left out.
+    /// Lines that are still to be left out, and whether one of them goes on within quotes.
     skip: usize,
+    skip_quoted: bool,
     /// The labels that the next record must have.
     header: Option<Vec<String>>,
 }
@@ -135,6 +136,7 @@ impl Records {
             lines_before: (start == 0).then_some(0),
             lines: 0,
             skip,
+            skip_quoted: false,
             header,
         })
     }
@@ -195,23 +197,28 @@ impl Records {
         if self.position == 0 && from == 0 && self.pending.starts_with(MARK) {
             gone = MARK.len();
         }
+        let quote = self.text.marks().quote.unwrap_or(b'\n');
         while 0 < self.skip {
             let text = &self.pending[gone..];
-            let Some(end) = text.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+            let Some(at) = memchr::memchr3(quote, b'\n', b'\r', text) else {
                 gone = self.pending.len();
                 break;
             };
-            let length = match (text[end], text.get(end + 1)) {
+            let length = match (text[at], text.get(at + 1)) {
                 // The other half of the line break may come with the next block.
                 (b'\r', None) if !is_end => {
-                    gone += end;
+                    gone += at;
                     break;
                 }
-                (b'\r', Some(b'\n')) => end + 2,
-                _ => end + 1,
+                (b'\r', Some(b'\n')) => 2,
+                _ => 1,
             };
-            gone += length;
-            self.skip -= 1;
+            gone += at + length;
+            if text[at] == quote && quote != b'\n' {
+                self.skip_quoted = !self.skip_quoted;
+                continue;
+            }
+            self.skip -= usize::from(!self.skip_quoted);
             self.lines_before = self.lines_before.map(|lines| lines + 1);
         }
         if 0 < gone {

@@ -1,6 +1,6 @@
 //! A look at the first records of texts, which tells their columns.
 
-use super::convert::{Classes, Missing};
+use super::convert::{Classes, Meaning};
 use super::csv::{self, CsvDecoder, fields};
 use super::form::{CsvForm, TextKind};
 use super::records::{Records, Text, labels};
@@ -64,13 +64,13 @@ pub(crate) async fn of_csv(
         is_whole: false,
     };
     let mut decoder = texts(text, form, width);
-    let missing = Missing::new(&form.missing);
+    let meaning = Meaning::of(form);
     loop {
         sample.bytes = place.position + first.len() as u64;
         for batch in decoder.decode(&first, place)? {
             sample.rows += batch.num_rows();
             for (classes, column) in sample.classes.iter_mut().zip(batch.columns()) {
-                column.as_string::<i32>().iter().flatten().for_each(|text| classes.add(text, &missing));
+                column.as_string::<i32>().iter().flatten().for_each(|text| classes.add(text, &meaning));
             }
         }
         if bytes <= sample.bytes {

@@ -374,6 +374,19 @@ mod tests {
     }
 
     #[test]
+    fn line_breaks_within_quotes_are_counted_once() {
+        let text = b"a\n\"x\ryy\nz\r\nw\"\r\n1\n";
+        for size in 1..text.len() {
+            let mut scanner = Scanner::new(MARKS, 0);
+            text.chunks(size).for_each(|block| {
+                scanner.scan(block, |_| true);
+            });
+            assert_eq!(scanner.lines(), breaks(text), "blocks of {size} bytes");
+        }
+        assert_eq!(breaks(text), 6);
+    }
+
+    #[test]
     fn an_open_quote_is_known_by_its_line() {
         let mut scanner = Scanner::new(MARKS, 0);
         scanner.scan(b"a\r\n1\r\n\"2\n3\n", |_| true);
