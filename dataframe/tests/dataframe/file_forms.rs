@@ -1,4 +1,5 @@
-//! Forms of files that other programs write: old times of Parquet, encodings and numbers of CSV.
+//! Forms of files that other programs write: old times of Parquet, encodings and numbers of CSV, large numbers
+//! of JSON.
 
 use crate::executors::each_executor;
 use arrow::datatypes::{DataType, TimeUnit};
@@ -9,7 +10,7 @@ use datafusion::parquet::schema::parser::parse_message_type;
 use std::fs;
 use std::sync::Arc;
 use tempfile::TempDir;
-use tharsis_dataframe::{CsvOptions, DataFrame, SqlSession, Value, read_csv, read_parquet};
+use tharsis_dataframe::{CsvOptions, DataFrame, SqlSession, Value, read_csv, read_json, read_parquet};
 
 fn path(folder: &TempDir, name: &str) -> String {
     format!("{}/{name}", folder.path().display())
@@ -162,4 +163,30 @@ fn a_skipped_line_goes_on_within_quotes() {
     let frame = csv(&folder, "\"x\n\"\na,b\n1,2\n3,4,5\n", CsvOptions::new().skiprows(1));
     let error = frame.collect().unwrap_err().to_string();
     assert!(error.contains("line 5"), "{error}");
+}
+
+#[test]
+fn whole_numbers_of_json_keep_their_digits() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = path(&folder, "t.json");
+    fs::write(&name, "{\"b\":18446744073709551615,\"a\":1}\n{\"b\":null,\"a\":2.5}\n{\"b\":7}\n").unwrap();
+    let frame = read_json(&name);
+    assert_eq!(frame.columns().unwrap(), ["b", "a"]);
+    assert_eq!(frame.col("b").dtype().unwrap(), DataType::UInt64);
+    let texts = frame.col("b").astype(DataType::Utf8).to_frame();
+    for found in each_executor(|executor| texts.collect_on(executor)?.column::<String>("b")) {
+        assert_eq!(found, [Some(u64::MAX.to_string()), None, Some("7".to_owned())]);
+    }
+    fs::write(&name, "{\"f\":1.5}\n{\"f\":9223372036854775808}\n").unwrap();
+    assert_eq!(read_json(&name).col("f").values::<f64>().unwrap(), [Some(1.5), Some((1_u64 << 63) as f64)]);
+    for (text, reason) in [
+        ("{\"n\":18446744073709551616}\n", "64 bits"),
+        ("{\"n\":1.5}\n{\"n\":-9223372036854775809}\n", "64 bits"),
+        ("{\"n\":-1}\n{\"n\":9223372036854775808}\n", "without a sign"),
+    ] {
+        fs::write(&name, text).unwrap();
+        let error = read_json(&name).check().unwrap_err();
+        assert_eq!(error.class(), "ValueError", "{text}");
+        assert!(error.to_string().contains(reason) && error.to_string().contains("\"n\""), "{error}");
+    }
 }

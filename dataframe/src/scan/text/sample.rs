@@ -106,8 +106,87 @@ pub(crate) async fn of_json(text: &Text, bytes: u64) -> Result<(SchemaRef, bool)
         }
     }
     let found = arrow::json::reader::infer_json_schema(Cursor::new(&sample), None);
-    let (schema, _) = found.map_err(|error| Error::file(&text.path, FileFault::Corrupt, error))?;
-    Ok((Arc::new(in_order(&schema, &sample)), is_whole))
+    let corrupt = |error| Error::file(&text.path, FileFault::Corrupt, error);
+    let (schema, _) = found.map_err(corrupt)?;
+    let mut schema = in_order(&schema, &sample);
+    let whole = whole_numbers(&schema, &sample).map_err(corrupt)?;
+    let fields = schema.fields().iter().map(|field| {
+        let dtype = match whole.iter().find(|(label, _)| label == field.name()) {
+            None => return Ok(field.as_ref().clone()),
+            Some((_, numbers)) => numbers.dtype(),
+        };
+        match dtype {
+            Ok(dtype) => Ok(field.as_ref().clone().with_data_type(dtype)),
+            Err(reason) => {
+                let reason = format!("column {:?}: {reason}", field.name());
+                Err(Error::file(&text.path, FileFault::Mismatch, reason))
+            }
+        }
+    });
+    let fields = fields.collect::<Result<Vec<Field>>>()?;
+    schema = Schema::new_with_metadata(fields, schema.metadata().clone());
+    Ok((Arc::new(schema), is_whole))
+}
+
+/// The numbers of a column that the library takes for floats: it has no larger integers than those of 64 bits
+/// with a sign.
+#[derive(Clone, Copy, Debug, Default)]
+struct Numbers {
+    float: bool,
+    negative: bool,
+    /// A whole number that only fits without a sign.
+    large: bool,
+    /// A whole number that fits into no type of integers.
+    huge: bool,
+}
+
+impl Numbers {
+    fn add(&mut self, text: &str) {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            self.float = true;
+        } else if let Ok(number) = text.parse::<i64>() {
+            self.negative |= number < 0;
+        } else if text.parse::<u64>().is_ok() {
+            self.large = true;
+        } else {
+            self.huge = true;
+        }
+    }
+
+    /// The type of the column; the reason why none has all of the numbers.
+    fn dtype(self) -> std::result::Result<DataType, &'static str> {
+        match self {
+            Numbers { huge: true, .. } => Err("a whole number of more than 64 bits"),
+            Numbers { float: true, .. } => Ok(DataType::Float64),
+            Numbers { large: true, negative: true, .. } => {
+                Err("whole numbers below zero, and others that only fit into 64 bits without a sign")
+            }
+            Numbers { large: true, .. } => Ok(DataType::UInt64),
+            _ => Ok(DataType::Float64),
+        }
+    }
+}
+
+/// The numbers of each column of floats, as they are written.
+fn whole_numbers(
+    schema: &Schema,
+    lines: &[u8],
+) -> std::result::Result<Vec<(String, Numbers)>, arrow::error::ArrowError> {
+    let floats = schema.fields().iter().filter(|field| *field.data_type() == DataType::Float64);
+    let texts: Vec<Field> = floats.map(|field| Field::new(field.name(), DataType::Utf8, true)).collect();
+    if texts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut found: Vec<(String, Numbers)> =
+        texts.iter().map(|field| (field.name().clone(), Numbers::default())).collect();
+    let reader = arrow::json::ReaderBuilder::new(Arc::new(Schema::new(texts))).with_coerce_primitive(true);
+    for batch in reader.with_batch_size(SAMPLE_ROWS).build(Cursor::new(lines))? {
+        for ((_, numbers), column) in found.iter_mut().zip(batch?.columns()) {
+            column.as_string::<i32>().iter().flatten().for_each(|text| numbers.add(text));
+        }
+    }
+    Ok(found)
 }
 
 /// The columns in the order in which objects name them first. The library has them by their labels.
