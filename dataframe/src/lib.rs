@@ -61,7 +61,8 @@ pub use explain::{Explanation, RunLine, StageLine, StageRunLine};
 pub use frame::series::{
     Categories, Cut, Factorize, Mapping, Operand, Operator, Series, Texts, Times, bdate_range,
     bdate_range_until, cut, date_range, date_range_until, qcut, timedelta_range, to_datetime, to_datetime_as,
-    to_datetime_or_missing, to_numeric, to_numeric_or_missing, to_timedelta, to_timedelta_or_missing,
+    to_datetime_or_missing, to_datetime_utc, to_numeric, to_numeric_or_missing, to_timedelta,
+    to_timedelta_or_missing,
 };
 pub use frame::{
     Aggregate, AsOf, Batches, Compare, Computation, Computed, Correlation, Counts, DataFrame, Dummies, Ends,

@@ -7,8 +7,8 @@ use super::value::Value;
 use crate::frame::DataFrame;
 use crate::frame::series::{
     Series, Times, bdate_range, bdate_range_until, date_range, date_range_until, timedelta_range,
-    to_datetime, to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing, to_timedelta,
-    to_timedelta_or_missing,
+    to_datetime, to_datetime_as, to_datetime_or_missing, to_datetime_utc, to_numeric, to_numeric_or_missing,
+    to_timedelta, to_timedelta_or_missing,
 };
 
 pub(super) const TIMES: &[Row] = &[
@@ -54,7 +54,7 @@ pub(super) const TIMES: &[Row] = &[
     ("pd.Series.dt.floor", "(freq)", "the time rounded down", with_text),
     ("pd.Series.dt.ceil", "(freq)", "the time rounded up", with_text),
     ("pd.Series.dt.round", "(freq)", "the time rounded", with_text),
-    ("pd.to_datetime", "(arg, errors='raise', format=None)", "texts as times", datetime),
+    ("pd.to_datetime", "(arg, errors='raise', utc=False, format=None)", "texts as times", datetime),
     ("pd.to_numeric", "(arg, errors='raise')", "texts as numbers", numeric),
     ("pd.date_range", "(start, end=None, periods=None, freq='D')", "times in equal steps", range),
     ("pd.bdate_range", "(start, end=None, periods=None)", "days from Monday to Friday", business_days),
@@ -154,6 +154,12 @@ fn datetime(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let texts = args.series()?;
     let coerce = args.choice(1, "errors", &["raise", "coerce"])? == "coerce";
     let format = args.given(usize::MAX, "format").map(|format| format.text()).transpose()?;
+    if args.flag(usize::MAX, "utc", false)? {
+        if coerce {
+            return Err(Failure::missing("to_datetime: errors='coerce' with utc=True is not implemented"));
+        }
+        return made(to_datetime_utc(&texts, format.as_deref()));
+    }
     made(match (coerce, format) {
         (false, Some(format)) => to_datetime_as(&texts, &format),
         (false, None) => to_datetime(&texts),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tharsis_dataframe::{
     Aggregate, Column, DataFrame, Native, Reduce, Series, Value, date_range, date_range_until, sql,
-    to_datetime, to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
+    to_datetime, to_datetime_as, to_datetime_or_missing, to_datetime_utc, to_numeric, to_numeric_or_missing,
 };
 
 fn sample() -> Series {
@@ -61,6 +61,12 @@ fn times_have_parts() {
     assert_texts(&t.day_name(), &[Some("Thursday"), Some("Wednesday"), None, Some("Sunday")]);
     assert_eq!(t.date().dtype().unwrap(), DataType::Date32);
     assert_eq!(t.date().dt().day().dtype().unwrap(), DataType::Int32);
+}
+
+#[test]
+fn a_doubled_percent_sign_is_a_sign() {
+    let texts = sample().dt().strftime("%%f %S.%f");
+    assert_texts(&texts, &[Some("%f 56.123456"), Some("%f 59.000000"), None, Some("%f 00.000000")]);
 }
 
 #[test]
@@ -330,4 +336,23 @@ fn a_sum_of_durations_without_room_is_an_error() {
     let found = sql("select sum(d) as d, sum(distinct d) as e from t", &[("t", &wide)]);
     assert_microseconds(&found.col("d"), &[Some(3)]);
     assert_microseconds(&found.col("e"), &[Some(3)]);
+}
+
+#[test]
+fn times_with_offsets_are_times_of_utc() {
+    let texts =
+        Series::from_values("t", vec![Some("2024-03-01T01:30:00+02:00"), None, Some("2024-03-01 01:30Z")]);
+    let utc = to_datetime_utc(&texts, None);
+    assert_eq!(utc.dtype().unwrap(), DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())));
+    let hours = utc.dt().hour().rename("h").to_frame();
+    for found in each_executor(|executor| hours.collect_on(executor)?.column::<i64>("h")) {
+        assert_eq!(found, [Some(23), None, Some(1)]);
+    }
+    let texts = Series::from_values("t", vec!["01/03/2024 01:30 -0100"]);
+    let format = "%d/%m/%Y %H:%M %z";
+    assert_eq!(to_datetime_utc(&texts, Some(format)).dt().hour().values::<i64>().unwrap(), [Some(2)]);
+    // The column would have no zone.
+    let error = to_datetime_as(&texts, format).values::<i64>().unwrap_err();
+    assert_eq!(error.class(), "NotImplemented");
+    assert!(error.to_string().contains("to_datetime_utc"), "{error}");
 }

@@ -45,7 +45,8 @@ pub(crate) use operator_traits::operator_traits;
 pub use text::Texts;
 pub(crate) use text::matches;
 pub use time::{
-    Times, to_datetime, to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
+    Times, to_datetime, to_datetime_as, to_datetime_or_missing, to_datetime_utc, to_numeric,
+    to_numeric_or_missing,
 };
 
 pub(crate) use time_format::text_of_lengths;

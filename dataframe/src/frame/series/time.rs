@@ -3,7 +3,7 @@
 use super::Series;
 use super::function::call;
 use super::text_kernels::{TIME_BY_FORMAT, TIME_OF_ISO, TIME_OR_NONE, whole_time};
-use super::time_texts::reads;
+use super::time_texts::{IN_UTC, has_offset, reads};
 use crate::error::{Error, Result};
 use crate::functions::checked::checked;
 use crate::value::{Value, is_text};
@@ -418,11 +418,40 @@ pub fn to_datetime_or_missing(series: &Series) -> Series {
 /// The texts as times, by a format of Python's codes: `%d/%m/%Y`.
 #[track_caller]
 pub fn to_datetime_as(series: &Series, format: &str) -> Series {
+    if has_offset(format) {
+        let text = "%z: times without a zone cannot hold an offset from UTC; read them with to_datetime_utc";
+        return series.map_expr(|_| Err(Error::NotImplemented(text.to_owned())));
+    }
     if reads(format) {
         return times(series, |expr| Ok(cast(call(TIME_BY_FORMAT, vec![expr, lit(format)])?, TIME)));
     }
     let format = format.replace(".%f", "%.f");
     times(series, |expr| Ok(functions::to_timestamp_micros(vec![expr, lit(format)])))
+}
+
+/// The values as times of UTC. Texts are read by ISO 8601, or by a format of Python's codes if there is one;
+/// they may have offsets from UTC (`Z`, `+02:00`, `%z`), and are times of UTC without. pandas'
+/// `to_datetime(.., utc=True)`.
+///
+/// ```
+/// use tharsis_dataframe::{Series, to_datetime_utc};
+/// let texts = Series::from_values("at", vec!["2024-03-01T01:00:00+02:00", "2024-03-01T01:00:00Z"]);
+/// assert_eq!(to_datetime_utc(&texts, None).dt().hour().values::<i64>()?, [Some(23), Some(1)]);
+/// # Ok::<(), tharsis_dataframe::Error>(())
+/// ```
+#[track_caller]
+pub fn to_datetime_utc(series: &Series, format: Option<&str>) -> Series {
+    let zoned = |unit| DataType::Timestamp(unit, Some("UTC".into()));
+    let read = times(series, |expr| match format {
+        None => Ok(cast(call(TIME_OF_ISO, vec![expr, lit(IN_UTC)])?, TIME)),
+        Some(format) if reads(format) => Ok(cast(call(TIME_BY_FORMAT, vec![expr, lit(format)])?, TIME)),
+        Some(format) => Err(Error::NotImplemented(format!("the format {format:?} for times of UTC"))),
+    });
+    let dtype = read.dtype();
+    read.map_expr(|expr| match dtype? {
+        DataType::Timestamp(unit, _) => Ok(cast(expr, zoned(unit))),
+        _ => Ok(cast(expr, zoned(TimeUnit::Microsecond))),
+    })
 }
 
 #[track_caller]

@@ -38,6 +38,8 @@ struct Parts {
     minute: i64,
     second: i64,
     micros: i64,
+    /// Microseconds by which the clock is ahead of UTC.
+    offset: i64,
 }
 
 impl Default for Parts {
@@ -52,6 +54,7 @@ impl Default for Parts {
             minute: 0,
             second: 0,
             micros: 0,
+            offset: 0,
         }
     }
 }
@@ -79,7 +82,7 @@ impl Parts {
             }
             Some(_) => return None,
         };
-        Some(days * DAY + ((hour * 60 + self.minute) * 60 + self.second) * SECOND + self.micros)
+        Some(days * DAY + ((hour * 60 + self.minute) * 60 + self.second) * SECOND + self.micros - self.offset)
     }
 }
 
@@ -104,6 +107,14 @@ impl Rest<'_> {
         Some(micros)
     }
 
+    /// An offset from UTC, which ends before a blank.
+    fn offset(&mut self) -> Option<i64> {
+        let end = self.0.find(char::is_whitespace).unwrap_or(self.0.len());
+        let found = offset_of(&self.0[..end])?;
+        self.0 = &self.0[end..];
+        Some(found)
+    }
+
     fn sign(&mut self, sign: char) -> bool {
         let rest = self.0.strip_prefix(sign);
         self.0 = rest.unwrap_or(self.0);
@@ -123,17 +134,20 @@ impl Rest<'_> {
 }
 
 /// The time of a text by ISO 8601, of which an end may be left out: `2024`, `2024-05-06 07:08:09.5`. An empty
-/// text is a missing time.
-pub(super) fn iso(text: &str, _: &Constants) -> Result<Option<i64>, String> {
-    of_iso(text).map_err(|fault| match fault {
+/// text is a missing time. With [`IN_UTC`], it may have an offset, and the time is that of UTC.
+pub(super) fn iso(text: &str, constants: &Constants) -> Result<Option<i64>, String> {
+    of_iso(text, constants.whole(0) == Some(IN_UTC)).map_err(|fault| match fault {
         Fault::Form => format!("{text:?} is no time"),
         Fault::Offset => offset(text),
     })
 }
 
+/// The constant for times of UTC.
+pub(super) const IN_UTC: i64 = 1;
+
 /// As [`iso`], and missing for a text that is no time. One with an offset is a time.
-pub(super) fn iso_or_none(text: &str, _: &Constants) -> Result<Option<i64>, String> {
-    match of_iso(text) {
+pub(super) fn iso_or_none(text: &str, constants: &Constants) -> Result<Option<i64>, String> {
+    match of_iso(text, constants.whole(0) == Some(IN_UTC)) {
         Ok(time) => Ok(time),
         Err(Fault::Form) => Ok(None),
         Err(Fault::Offset) => Err(offset(text)),
@@ -143,8 +157,8 @@ pub(super) fn iso_or_none(text: &str, _: &Constants) -> Result<Option<i64>, Stri
 /// The error for a text with an offset.
 fn offset(text: &str) -> String {
     format!(
-        "{text:?} has an offset from UTC: times without a zone cannot hold it; cut it off, and give the zone with \
-         tz_localize"
+        "{text:?} has an offset from UTC: times without a zone cannot hold it; read it as one of UTC (utc=True, \
+         to_datetime_utc), or cut it off and give the zone with tz_localize"
     )
 }
 
@@ -154,7 +168,7 @@ enum Fault {
     Offset,
 }
 
-fn of_iso(text: &str) -> Result<Option<i64>, Fault> {
+fn of_iso(text: &str, in_utc: bool) -> Result<Option<i64>, Fault> {
     let mut rest = Rest(text.trim());
     if rest.0.is_empty() || rest.0.eq_ignore_ascii_case("nat") {
         return Ok(None);
@@ -183,22 +197,35 @@ fn of_iso(text: &str) -> Result<Option<i64>, Fault> {
                 }
             }
         }
-        if is_offset(rest.0.trim_start()) {
-            return Err(Fault::Offset);
+        if let Some(offset) = offset_of(rest.0.trim_start()) {
+            if !in_utc {
+                return Err(Fault::Offset);
+            }
+            return parts.time().map(|local| Some(local - offset)).ok_or_else(wrong);
         }
     }
     if rest.0.is_empty() { parts.time().map(Some).ok_or_else(wrong) } else { Err(wrong()) }
 }
 
-/// Whether a text is `Z`, `+02:00`, `-0130` or the like.
-fn is_offset(text: &str) -> bool {
-    match text.strip_prefix(['+', '-']) {
-        Some(offset) => {
-            let digits = offset.bytes().filter(u8::is_ascii_digit).count();
-            (2..=6).contains(&digits) && offset.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
-        }
-        None => text.eq_ignore_ascii_case("z") || text.eq_ignore_ascii_case("utc"),
+/// The microseconds by which a clock is ahead of UTC, of `Z`, `+02:00`, `-0130` or the like.
+fn offset_of(text: &str) -> Option<i64> {
+    if text.eq_ignore_ascii_case("z") || text.eq_ignore_ascii_case("utc") {
+        return Some(0);
     }
+    let (sign, digits) = match text.split_at_checked(1)? {
+        ("+", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let mut rest = Rest(digits);
+    let mut seconds = rest.digits(2, 2)? * 3_600;
+    for unit in [60, 1] {
+        if !rest.0.is_empty() {
+            rest.sign(':');
+            seconds += rest.digits(2, 2).filter(|part| *part < 60)? * unit;
+        }
+    }
+    (rest.0.is_empty() && seconds < 86_400).then_some(sign * seconds * SECOND)
 }
 
 const MONTHS: [&str; 12] = [
@@ -222,14 +249,25 @@ const SHORT_MONTHS: [&str; 12] =
 pub(super) fn reads(format: &str) -> bool {
     let mut signs = format.chars();
     while let Some(sign) = signs.next() {
-        if sign == '%' && !signs.next().is_some_and(|code| "YmdHMSfyjbBpI%".contains(code)) {
+        if sign == '%' && !signs.next().is_some_and(|code| "YmdHMSfyjbBpIz%".contains(code)) {
             return false;
         }
     }
     true
 }
 
-/// The time of a text by a format of Python's codes.
+/// Whether a format has the code of an offset from UTC.
+pub(super) fn has_offset(format: &str) -> bool {
+    let mut signs = format.chars();
+    while let Some(sign) = signs.next() {
+        if sign == '%' && signs.next() == Some('z') {
+            return true;
+        }
+    }
+    false
+}
+
+/// The time of a text by a format of Python's codes; that of UTC, if the format has an offset.
 pub(super) fn by_format(text: &str, format: &Constants) -> Result<Option<i64>, String> {
     let format = format.text(0).unwrap_or_default();
     if text.trim().is_empty() || text.trim().eq_ignore_ascii_case("nat") {
@@ -266,6 +304,7 @@ fn parsed(text: &str, format: &str) -> Option<Parts> {
             'f' => parts.micros = rest.fraction()?,
             'b' => parts.month = rest.name(&SHORT_MONTHS)? + 1,
             'B' => parts.month = rest.name(&MONTHS)? + 1,
+            'z' => parts.offset = rest.offset()?,
             'p' => parts.afternoon = Some(rest.name(&["AM", "PM"])? == 1),
             '%' if rest.sign('%') => {}
             _ => return None,
@@ -320,6 +359,25 @@ mod tests {
     }
 
     #[test]
+    fn an_offset_is_taken_away_from_the_clock() {
+        let utc = |text: &str| iso(text, &Constants(vec![ScalarValue::from(IN_UTC)])).ok().flatten();
+        assert_eq!(utc("2024-01-01T00:00:00+02:00"), of("2023-12-31T22:00:00"));
+        assert_eq!(utc("2024-01-01 00:00:00.5 -0130"), of("2024-01-01T01:30:00.5"));
+        for text in ["2024-01-01T00Z", "2024-01-01 00:00 utc", "2024-01-01T01:00+01", "2024-01-01"] {
+            assert_eq!(utc(text), of("2024-01-01"), "{text}");
+        }
+        for text in
+            ["2024-01-01T00:00+2", "2024-01-01T00:00+25:00", "2024-01-01T00:00+02:60", "2024-02-30T00Z"]
+        {
+            assert_eq!(utc(text), None, "{text}");
+        }
+        assert_eq!(by("01.01.2024 +0200 00:30", "%d.%m.%Y %z %H:%M"), of("2023-12-31T22:30"));
+        assert_eq!(by("2024-01-01Z", "%Y-%m-%d%z"), of("2024-01-01"));
+        assert_eq!(by("2024-01-01", "%Y-%m-%d%z"), None);
+        assert!(has_offset("%H%z") && !has_offset("%%z"));
+    }
+
+    #[test]
     fn formats_are_those_of_python() {
         assert_eq!(
             by("2024-01-01 00:00:00,123456", "%Y-%m-%d %H:%M:%S,%f"),
@@ -332,6 +390,6 @@ mod tests {
         assert_eq!(by("2024-060", "%Y-%j"), of("2024-02-29"));
         assert_eq!(by("100% 2024", "100%% %Y"), of("2024"));
         assert_eq!(by("2024-01-01 x", "%Y-%m-%d"), None);
-        assert!(reads("%Y-%m-%d") && !reads("%Y %z") && !reads("%"));
+        assert!(reads("%Y-%m-%d") && reads("%z") && !reads("%Y %U") && !reads("%"));
     }
 }
