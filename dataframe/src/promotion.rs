@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr_fn::cast;
+use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 /// Bits of a type of numbers, and which of these it is.
@@ -184,17 +185,52 @@ pub(crate) fn as_type(expr: Expr, from: &DataType, to: &DataType) -> Expr {
     }
 }
 
-/// Two values of one column: numbers in the type of both, others as they are.
+/// Two values of one column, in the type of both: planning takes the type of a choice from its first branch,
+/// so that rows of another one would not be those that the plan says.
+///
+/// # Errors
+/// `TypeError` for values that do not fit into one column.
 pub(crate) fn unified(
     schema: &dyn datafusion::common::ExprSchema,
     left: Expr,
     right: Expr,
 ) -> Result<(Expr, Expr)> {
     let (own, other) = (left.get_type(schema)?, right.get_type(schema)?);
-    Ok(match of_exprs((&left, &own), (&right, &other), Beyond::Widens)? {
-        Some(common) => (as_type(left, &own, &common), as_type(right, &other, &common)),
-        None => (left, right),
-    })
+    if own == other {
+        return Ok((left, right));
+    }
+    let common = match of_exprs((&left, &own), (&right, &other), Beyond::Widens)? {
+        Some(common) => common,
+        None => of_values((&left, &own), (&right, &other))?,
+    };
+    Ok((as_type(left, &own, &common), as_type(right, &other, &common)))
+}
+
+/// The type that two values meet in that are not both numbers. A text of the program may stand for a time.
+fn of_values(left: (&Expr, &DataType), right: (&Expr, &DataType)) -> Result<DataType> {
+    let stands_for = |value: &Expr, dtype: &DataType| match value {
+        Expr::Literal(value, _) => {
+            let is_text = value.try_as_str().flatten().is_some();
+            is_text && dtype.is_temporal() && value.cast_to(dtype).is_ok()
+        }
+        _ => false,
+    };
+    match (left, right) {
+        ((_, DataType::Null), (_, dtype)) | ((_, dtype), (_, DataType::Null)) => Ok(dtype.clone()),
+        ((value, _), (_, dtype)) | ((_, dtype), (value, _)) if stands_for(value, dtype) => Ok(dtype.clone()),
+        ((_, one), (_, other)) => of_column(&[one.clone(), other.clone()])?.ok_or_else(|| unfit(one, other)),
+    }
+}
+
+fn unfit(one: &DataType, other: &DataType) -> Error {
+    Error::Type(format!("values of {one} and of {other} do not fit into one column"))
+}
+
+/// Whether no value of one type is equal to one of another: texts and times, times with a zone and without.
+pub(crate) fn never_meet(one: &DataType, other: &DataType) -> bool {
+    let is_known = |dtype: &DataType| *dtype != DataType::Null;
+    let numbers = |dtype: &DataType| matches!(side(dtype), Side::Number | Side::Truth);
+    is_known(one) && is_known(other) && side(one) != side(other) && !(numbers(one) && numbers(other))
 }
 
 /// Kinds of values that no column has beside each other: pandas would make it one of objects.
@@ -224,8 +260,8 @@ fn side(dtype: &DataType) -> Side {
     }
 }
 
-/// The type of a column with values of all these types: that of numbers, or the finest unit of times; `None`
-/// where the library chooses among types of one kind.
+/// The type of a column with values of all these types: that of numbers, the finest unit of times, or else
+/// the one that the library has for values of one kind; `None` if it has none.
 ///
 /// # Errors
 /// `TypeError` for texts beside other values, and likewise for numbers, truth values, durations, and times
@@ -234,7 +270,7 @@ pub(crate) fn of_column(types: &[DataType]) -> Result<Option<DataType>> {
     let known: Vec<&DataType> = types.iter().filter(|dtype| **dtype != DataType::Null).collect();
     let Some((first, rest)) = known.split_first() else { return Ok(None) };
     if let Some(other) = rest.iter().find(|dtype| side(dtype) != side(first)) {
-        return Err(Error::Type(format!("values of {first} and of {other} do not fit into one column")));
+        return Err(unfit(first, other));
     }
     Ok(rest.iter().try_fold((*first).clone(), |common, dtype| match (&common, *dtype) {
         (one, other) if one == other => Some(common),
@@ -242,7 +278,11 @@ pub(crate) fn of_column(types: &[DataType]) -> Result<Option<DataType>> {
             Some(DataType::Timestamp(finer(*one, *other), zone.clone()))
         }
         (DataType::Duration(one), DataType::Duration(other)) => Some(DataType::Duration(finer(*one, *other))),
-        (one, other) => of_numbers(one, other),
+        (DataType::Date32 | DataType::Date64, time @ DataType::Timestamp(..))
+        | (time @ DataType::Timestamp(..), DataType::Date32 | DataType::Date64) => Some(time.clone()),
+        (one, other) => {
+            of_numbers(one, other).or_else(|| type_union_resolution(&[one.clone(), other.clone()]))
+        }
     }))
 }
 

@@ -4,9 +4,9 @@ use super::combine::{Side, joined};
 use super::{DataFrame, Frame, JoinKind, Level, OrderKey, named};
 use crate::error::{Error, Result};
 use crate::frame::series::{Operand, Series};
-use crate::promotion::unified;
+use crate::promotion::{never_meet, unified};
 use crate::stage::row_number::Numbering;
-use crate::value::{Value, is_text};
+use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::common::{JoinType, ScalarValue};
 use datafusion::functions::expr_fn::coalesce;
@@ -143,7 +143,7 @@ impl Frame {
         let (left, right) = (self.with_index()?, other.with_index()?);
         let mut levels = left.index.iter().zip(&right.index);
         levels.try_fold(true, |meet, (mine, others)| {
-            Ok(meet && is_text(&left.dtype(&mine.column)?) == is_text(&right.dtype(&others.column)?))
+            Ok(meet && !never_meet(&left.dtype(&mine.column)?, &right.dtype(&others.column)?))
         })
     }
 
@@ -170,9 +170,6 @@ impl Frame {
         let left = Side::new(&self.with_index()?, "__tharsis_l_")?;
         let right = Side::new(&other.with_index()?, "__tharsis_r_")?;
         let keys = |side: &Side| -> Vec<_> { side.index.iter().map(|level| level.column.clone()).collect() };
-        if !self.labels_meet(other)? {
-            return Err(Error::Type("labels of texts and of other types never meet".to_owned()));
-        }
         let plan = joined(left.plan.clone(), right.plan.clone(), kind, (keys(&left), keys(&right)))?;
         let both = left.plan.schema().fields().iter().chain(right.plan.schema().fields());
         let mut exprs: Vec<Expr> = both.map(|field| named(field.name())).collect();

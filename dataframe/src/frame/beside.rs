@@ -10,7 +10,6 @@ use crate::promotion::unified;
 use datafusion::common::JoinType;
 use datafusion::functions::expr_fn::coalesce;
 use datafusion::logical_expr::Expr;
-use datafusion::logical_expr::expr_fn::cast;
 
 /// Options of [`DataFrame::join`]: the rows to keep, endings of labels that both frames have, a key.
 #[must_use]
@@ -209,7 +208,9 @@ impl Frame {
             if !takes(&dtype, &others) {
                 return Err(Error::Type(format!("column {label:?} of {dtype} does not take {others}")));
             }
-            Ok((label.clone(), coalesce(vec![cast(other, dtype), own])))
+            // In the type of both: a float is not cut because the column has whole numbers.
+            let (own, other) = unified(paired.frame.plan.schema(), own, other)?;
+            Ok((label.clone(), coalesce(vec![other, own])))
         });
         paired.frame.project(columns.collect::<Result<_>>()?)
     }

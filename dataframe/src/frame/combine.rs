@@ -4,7 +4,7 @@ use super::clean::named_column;
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
 use crate::frame::series::comparable;
-use crate::promotion::{as_type, of_column, unified};
+use crate::promotion::{as_type, never_meet, of_column, unified};
 use crate::stage::row_number::KEY_BITS;
 use crate::value::is_text;
 use arrow::datatypes::DataType;
@@ -136,7 +136,7 @@ impl Merge {
         }
         for (of_left, of_right) in self.left.iter().zip(&self.right) {
             let types = (left.dtype(of_left)?, right.dtype(of_right)?);
-            if types.0.is_numeric() != types.1.is_numeric() {
+            if types.0.is_numeric() != types.1.is_numeric() || never_meet(&types.0, &types.1) {
                 let (left, right) = types;
                 return Err(Error::Value(format!(
                     "{of_left:?} is {left} and {of_right:?} is {right}: they cannot be merged on; change the \
@@ -390,7 +390,15 @@ pub(super) fn joined(
             Ok(plan.schema().field_with_unqualified_name(column)?.data_type().clone())
         };
         let types = (dtype(&left, &mine)?, dtype(&right, &others)?);
-        if types.0 == types.1 || !(types.0.is_numeric() && types.1.is_numeric()) {
+        if never_meet(&types.0, &types.1) {
+            let (one, other) = types;
+            return Err(Error::Type(format!(
+                "labels of {one} and of {other} never meet: change one of them"
+            )));
+        }
+        // Truth values are numbers here.
+        let is_number = |dtype: &DataType| dtype.is_numeric() || *dtype == DataType::Boolean;
+        if types.0 == types.1 || !(is_number(&types.0) && is_number(&types.1)) {
             lefts.push(named_column(&mine));
             rights.push(named_column(&others));
             continue;

@@ -335,8 +335,9 @@ impl Index {
         let known = known.col("0").rename("0").collect()?;
         let known = (0..known.len()).map(|row| known.value(row, "0")).collect::<Result<Vec<_>>>()?;
         let is_known = |label: &&Value| {
-            let label = label.0.cast_to(&dtype);
-            label.is_ok_and(|label| known.iter().any(|known| known.0 == label))
+            // A number between two whole labels is none of them.
+            let held = is_of(label, &dtype).then(|| label.0.cast_to(&dtype).ok()).flatten();
+            held.is_some_and(|label| known.iter().any(|known| known.0 == label))
         };
         Ok(labels.iter().filter(|label| !is_known(label)).cloned().collect())
     }

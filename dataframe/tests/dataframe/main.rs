@@ -3,6 +3,7 @@
 // A test may stop where it fails, also in what its functions share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod common_types;
 mod display;
 mod elementwise;
 mod executors;

@@ -8,6 +8,7 @@ use crate::frame::clean::takes;
 use crate::frame::labels::{Absent, WANTED};
 use crate::frame::near::{AsOf, Nearest};
 use crate::frame::window::{FillLimit, Step};
+use crate::promotion::unified;
 use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::common::JoinType;
@@ -108,8 +109,8 @@ impl Rows {
             if !value.is_missing() && !takes(&dtype, &other) {
                 return Err(Error::Type(format!("column {column:?} of {dtype} does not take a {other}")));
             }
-            let value = cast(lit(value.0.clone()), dtype);
-            Ok((column.clone(), when(named(MARK).is_null(), value).otherwise(named(column))?))
+            let (own, value) = unified(found.plan.schema(), named(column), lit(value.0.clone()))?;
+            Ok((column.clone(), when(named(MARK).is_null(), value).otherwise(own)?))
         });
         found.project(filled.collect::<Result<_>>()?)
     }
