@@ -1,18 +1,28 @@
 //! Values of a column as columns. Labels must be known before a plan can be made, so each of these methods
 //! computes the distinct values at once, which runs the plan of its frame; the rest is lazy.
 
-use super::{Aggregate, DataFrame, Frame, GroupBy, HIDDEN, OrderKey, named};
+use super::{Aggregate, DataFrame, Frame, GroupBy, HIDDEN, JoinKind, Merge, OrderKey, named};
 use crate::error::{Error, Result};
 use crate::frame::Sort;
 use crate::frame::series::Series;
+use crate::functions::spread::{at_place, spread};
 use crate::length_text::{LengthForm, length_texts};
 use crate::value::Value;
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::compute::cast;
 use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::functions::core::expr_fn::named_struct;
+use datafusion::functions_aggregate::expr_fn::array_agg;
 use datafusion::logical_expr::expr_fn::when;
 use datafusion::logical_expr::{Expr, lit};
+use std::sync::Arc;
 
 /// The hidden label of a cell's value.
 const CELL: &str = "__tharsis_cell";
+
+/// The hidden label of the place of a cell's column.
+const PLACE: &str = "__tharsis_place";
 
 /// The hidden label of the number of rows of a cell.
 const ROWS: &str = "__tharsis_rows";
@@ -106,6 +116,30 @@ impl DataFrame {
             labels.insert(0, Value::missing());
         }
         let frame = self.frame()?;
+        let missing = if frame.dtype(columns)?.is_temporal() { "NaT" } else { "nan" };
+        let shown = labels
+            .iter()
+            .map(|label| if label.is_missing() { Ok(missing.to_owned()) } else { label_text(label) });
+        let shown = shown.collect::<Result<Vec<_>>>()?;
+        let groups = self.groupby(index.iter().copied()).dropna(false);
+        let table = if labels.len() <= CONDITIONS_MAX {
+            self.by_conditions(index, columns, &labels, &shown)?
+        } else {
+            self.by_places(&groups, columns, labels, &shown)?
+        };
+        let order = table.order.iter().map(|key| OrderKey { nulls_first: true, ..key.clone() }).collect();
+        Ok(Frame { order, ..table })
+    }
+
+    /// Few columns: each has the largest of the cells for which a condition holds, of which there is one.
+    fn by_conditions(
+        &self,
+        index: &[&str],
+        columns: &str,
+        labels: &[Value],
+        shown: &[String],
+    ) -> Result<Frame> {
+        let frame = self.frame()?;
         let mut exprs: Vec<(String, Expr)> =
             index.iter().map(|label| ((*label).to_owned(), named(label))).collect();
         let hidden: Vec<String> = (0..labels.len()).map(|at| format!("{CELL}_{at}")).collect();
@@ -118,19 +152,44 @@ impl DataFrame {
             exprs.push((name.clone(), when(here, named(CELL)).end()?));
         }
         let spread = DataFrame::new(frame.project(exprs));
-        let missing = if frame.dtype(columns)?.is_temporal() { "NaT" } else { "nan" };
-        let shown = labels
-            .iter()
-            .map(|label| if label.is_missing() { Ok(missing.to_owned()) } else { label_text(label) });
-        let shown = shown.collect::<Result<Vec<_>>>()?;
         let pairs = shown.iter().zip(&hidden);
         let aggregates = pairs.map(|(label, name)| (label.as_str(), name.as_str(), Aggregate::Max));
         let groups = spread.groupby(index.iter().copied()).dropna(false);
-        let table = (**groups.agg_as(aggregates.collect::<Vec<_>>()).frame()?).clone();
-        let order = table.order.iter().map(|key| OrderKey { nulls_first: true, ..key.clone() }).collect();
-        Ok(Frame { order, ..table })
+        Ok((**groups.agg_as(aggregates.collect::<Vec<_>>()).frame()?).clone())
+    }
+
+    /// Many columns: the cells of a group with their places as one list, of which each column is an element.
+    fn by_places(
+        &self,
+        groups: &GroupBy,
+        columns: &str,
+        labels: Vec<Value>,
+        shown: &[String],
+    ) -> Result<Frame> {
+        let dtype = self.frame()?.dtype(columns)?;
+        let count = labels.len();
+        let own = labels.iter().find(|label| !label.is_missing()).map_or(dtype.clone(), Value::dtype);
+        let nothing = ScalarValue::try_from(&own)?;
+        let values =
+            labels.into_iter().map(|label| if label.is_missing() { nothing.clone() } else { label.0 });
+        let keys = cast(&ScalarValue::iter_to_array(values)?, &dtype)?;
+        let places: ArrayRef = Arc::new(Int64Array::from_iter_values(0..count as i64));
+        let batch = RecordBatch::try_from_iter_with_nullable([(columns, keys, true), (PLACE, places, true)])?;
+        let places = DataFrame::from_batches(batch.schema(), vec![batch]);
+        let placed = self.merge(&places, Merge::on([columns]).how(JoinKind::Left));
+        let placed = placed.frame()?;
+        let cell = named_struct(vec![lit("place"), named(PLACE), lit("cell"), named(CELL)]);
+        let keys = groups.keys.as_ref().map_err(|error| (**error).clone())?;
+        let lists = vec![(CELL.to_owned(), array_agg(cell))];
+        let rows = groups.aggregate_exprs(placed, keys, lists)?;
+        let rows = rows.project(vec![(CELL.to_owned(), spread(named(CELL), count))])?;
+        let columns = shown.iter().enumerate();
+        rows.project(columns.map(|(place, label)| (label.clone(), at_place(named(CELL), place))).collect())
     }
 }
+
+/// Columns of a table that is made by a condition for each of them: more would look at the rows too often.
+const CONDITIONS_MAX: usize = 32;
 
 /// The cells of a table: computed, since their labels and their values are needed.
 fn cells<const N: usize>(groups: &GroupBy, aggregates: [(&str, &str, Aggregate); N]) -> Result<DataFrame> {

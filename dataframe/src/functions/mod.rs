@@ -9,6 +9,7 @@ mod product;
 mod quantile;
 mod ranks;
 mod sliding;
+pub(crate) mod spread;
 pub(crate) mod whole;
 mod window_values;
 mod windows;
@@ -53,7 +54,8 @@ pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
     // Its name elsewhere.
     let sign = ScalarUDF::clone(&datafusion::functions::math::signum()).with_aliases(["sign"]);
     registry.register_udf(Arc::new(sign))?;
-    for function in arithmetic::functions().into_iter().chain(checked::functions()) {
+    let functions = arithmetic::functions().into_iter().chain(checked::functions());
+    for function in functions.chain(spread::functions()) {
         registry.register_udf(function)?;
     }
     Ok(())

@@ -270,3 +270,43 @@ fn columns_of_one_label_are_refused_by_name() {
     let error = DataFrame::concat_columns([&rows, &one], JoinKind::Outer).collect().unwrap_err();
     assert!(error.to_string().contains("duplicate labels"), "{error}");
 }
+
+/// Two cells of three in a table with texts as values, and a column for missing labels.
+fn many_cells(rows: i64, columns: i64) -> DataFrame {
+    let cells: Vec<(i64, i64)> =
+        (0..rows * columns).filter(|at| at % 3 != 1).map(|at| (at / columns, at % columns)).collect();
+    let label = |column: i64| (column != 0).then(|| column as f64 / 2.0);
+    DataFrame::from_columns([
+        ("row", cells.iter().map(|(row, _)| *row).rev().collect::<Vec<_>>().into()),
+        ("column", cells.iter().map(|(_, column)| label(*column)).rev().collect::<Vec<_>>().into()),
+        (
+            "text",
+            cells.iter().map(|(row, column)| format!("{row}/{column}")).rev().collect::<Vec<_>>().into(),
+        ),
+    ])
+}
+
+#[test]
+fn a_wide_table_has_the_cells_of_a_narrow_one() {
+    let cells = many_cells(4, 91);
+    let wide = cells.pivot(["row"], "column", "text");
+    let labels = wide.columns().unwrap();
+    assert_eq!((labels.len(), &*labels[0], &*labels[1], &*labels[90]), (91, "nan", "0.5", "45.0"));
+    for table in each_executor(|executor| wide.collect_on(executor)) {
+        for (column, label) in labels.iter().enumerate() {
+            let expected: Vec<Option<String>> =
+                (0..4).map(|row| ((row * 91 + column) % 3 != 1).then(|| format!("{row}/{column}"))).collect();
+            assert_eq!(table.column::<String>(label).unwrap(), expected, "{label}");
+        }
+    }
+    // The same of few columns, which are made in another way.
+    let few = cells.filter(&cells.col("column").lt(10)).pivot(["row"], "column", "text");
+    let labels = few.columns().unwrap();
+    assert_eq!(labels.len(), 19);
+    let both = few.collect().unwrap();
+    let of_wide = wide.select(labels.iter().map(String::as_str)).collect().unwrap();
+    assert_eq!(both, of_wide);
+    let sizes = cells.dropna().pivot_table(["row"], "column", "text", Aggregate::Size);
+    assert_eq!(sizes.columns().unwrap().len(), 90);
+    assert_eq!(sizes.col("1.0").values::<i64>().unwrap(), [Some(1), Some(1), None, Some(1)]);
+}
