@@ -1,6 +1,6 @@
 //! Files in a task: errors of one name it.
 
-use super::storage::{cause, from_store, store};
+use super::storage::{cause, from_store, is_on_disk, store};
 use crate::error::{Error, FileFault};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -51,7 +51,7 @@ struct FilesExec {
 impl FilesExec {
     /// Whether to ask about a file costs no request.
     fn is_local(&self) -> bool {
-        self.config.object_store_url.as_str().starts_with("file")
+        is_on_disk(&self.config.object_store_url)
     }
 
     /// The rows of one file, and no more than these.
@@ -159,8 +159,9 @@ impl Reading {
             }
             let Some(file) = self.files.next() else { return Ok(None) };
             let path = shown_path(&self.scan.config, &file);
-            let version = Version { path: path.clone(), meta: file.object_meta.clone() };
-            if self.scan.is_local() {
+            let is_local = self.scan.is_local();
+            let version = Version { path: path.clone(), meta: file.object_meta.clone(), is_local };
+            if is_local {
                 version.check(&*self.store).await?;
             }
             let rows = named(&path, || self.scan.open(file, self.left, Arc::clone(&self.context)))?;
@@ -176,6 +177,8 @@ impl Reading {
 struct Version {
     path: String,
     meta: ObjectMeta,
+    /// Whether each machine may have a copy of its own, with a tag of its own.
+    is_local: bool,
 }
 
 impl Version {
@@ -183,7 +186,7 @@ impl Version {
     async fn check(&self, store: &dyn ObjectStore) -> Result<()> {
         let found = store.head(&self.meta.location).await;
         let found = found.map_err(|error| DataFusionError::from(from_store(&self.path, &error)))?;
-        if is_same_version(&self.meta, &found) {
+        if is_same_version(&self.meta, &found) && (self.is_local || has_same_tags(&self.meta, &found)) {
             return Ok(());
         }
         let reason = "it has changed since the plan was made, while its rows were read";
@@ -213,6 +216,17 @@ fn is_same_version(noted: &ObjectMeta, found: &ObjectMeta) -> bool {
     let whole = one.timestamp_subsec_nanos() == 0 || other.timestamp_subsec_nanos() == 0;
     let same_time = if whole { one.timestamp() == other.timestamp() } else { one == other };
     noted.size == found.size && same_time
+}
+
+/// Whether a file has the tag and the version that were noted, as far as its place gives them. A weak tag may
+/// be another one for the same bytes.
+fn has_same_tags(noted: &ObjectMeta, found: &ObjectMeta) -> bool {
+    let is_weak = |tag: &str| tag.starts_with("W/");
+    let same = |noted: &Option<String>, found: &Option<String>| match (noted, found) {
+        (Some(noted), Some(found)) => noted == found || is_weak(noted) || is_weak(found),
+        _ => true,
+    };
+    same(&noted.e_tag, &found.e_tag) && same(&noted.version, &found.version)
 }
 
 /// The path of a file as users write it.

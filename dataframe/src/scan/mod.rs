@@ -18,7 +18,7 @@ pub(crate) use files::{by_file, named_async, same_columns, shown};
 pub(crate) use ipc::{IpcSource, ipc_columns};
 pub(crate) use listings::Listings;
 pub use storage::STORAGE_VARIABLES;
-pub(crate) use storage::{from_store, store, store_at};
+pub(crate) use storage::{from_store, is_on_disk, store, store_at};
 pub(crate) use text::{
     Bad, Charset, Classes, CsvForm, Encoding, NA_DEFAULT, Numbers, Text, TextForm, TextKind, TextSource,
     is_compressed, sample,

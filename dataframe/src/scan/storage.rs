@@ -27,6 +27,11 @@ pub(crate) fn store(runtime: &RuntimeEnv, url: &ObjectStoreUrl) -> Result<Arc<dy
     Ok(store)
 }
 
+/// Whether the files of a place are on the disks of machines, each of which has its own or mounts it.
+pub(crate) fn is_on_disk(url: &ObjectStoreUrl) -> bool {
+    url.as_str().starts_with("file")
+}
+
 /// Whether a place is not on the local disk.
 fn is_remote(url: &str) -> bool {
     ["s3://", "s3a://", "http://", "https://"].iter().any(|scheme| url.starts_with(scheme))

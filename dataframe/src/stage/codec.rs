@@ -12,6 +12,7 @@ use super::rank_filter::RankFilterExec;
 use super::recursive::{RecursiveNode, WorkTableNode};
 use super::row_number::{Numbering, RowNumberExec};
 use super::task::{Output, TaskInputs};
+use super::versions::VersionsNode;
 use super::wide_limits::LimitNode;
 use crate::engine::{TaskOptions, on_deep_stack, task_context};
 use crate::error::{Error, Result};
@@ -160,7 +161,7 @@ struct StageNode {
 
 #[derive(Clone, PartialEq, Message)]
 struct Node {
-    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15")]
+    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 16")]
     kind: Option<Kind>,
 }
 
@@ -196,6 +197,9 @@ enum Kind {
     /// A plan as bytes: readers of messages go only so deep.
     #[prost(bytes, tag = "15")]
     Nested(Vec<u8>),
+    /// The versions of the files of the scan below.
+    #[prost(message, tag = "16")]
+    Versions(VersionsNode),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -319,6 +323,7 @@ impl PhysicalExtensionCodec for Codec {
             (Some(Kind::WorkTable(node)), []) => node.decoded(),
             (Some(Kind::Compressed(compression)), [scan]) => compressed::with_compression(scan, &compression),
             (Some(Kind::Limit(node)), [input]) => node.limited(input),
+            (Some(Kind::Versions(node)), [scan]) => node.of_files(scan),
             (Some(Kind::Nested(bytes)), []) => {
                 let plan = protobuf::PhysicalPlanNode::decode(bytes.as_slice());
                 let plan = plan.map_err(|error| internal_datafusion_err!("{error}"))?;
@@ -408,6 +413,7 @@ fn with_more(more: Around, plan: protobuf::PhysicalPlanNode) -> protobuf::Physic
     let (kind, inputs) = match more {
         Around::Compression(compression) => (Kind::Compressed(compression), vec![plan]),
         Around::Limit(limit) => (Kind::Limit(limit), vec![plan]),
+        Around::Versions(versions) => (Kind::Versions(versions), vec![plan]),
         Around::Nothing => (Kind::Nested(plan.encode_to_vec()), Vec::new()),
     };
     let node = Node { kind: Some(kind) }.encode_to_vec();

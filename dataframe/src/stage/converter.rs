@@ -1,5 +1,6 @@
 //! Plans and expressions as messages, where those of the library would lose something.
 
+use super::versions::VersionsNode;
 use super::wide_limits::LimitNode;
 use super::{compressed, wide_limits, window_codec};
 use arrow::datatypes::{DataType, Schema};
@@ -36,6 +37,8 @@ pub(super) enum Around {
     Compression(String),
     /// A limit of more than 32 bits.
     Limit(LimitNode),
+    /// The versions of the files of a scan.
+    Versions(VersionsNode),
     /// Nothing but the bytes of the message, so that its levels do not count.
     Nothing,
 }
@@ -159,10 +162,13 @@ impl Converter {
                 window_codec::complete(function, sent, encode)?;
             }
         }
-        Ok(match compressed::compression(plan) {
-            Some(compression) => (self.with_more)(Around::Compression(compression), proto),
-            None => proto,
-        })
+        if let Some(compression) = compressed::compression(plan) {
+            proto = (self.with_more)(Around::Compression(compression), proto);
+        }
+        if let Some(versions) = VersionsNode::of(plan) {
+            proto = (self.with_more)(Around::Versions(versions), proto);
+        }
+        Ok(proto)
     }
 
     /// The message of an expression, with what the library's loses.

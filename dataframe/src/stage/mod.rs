@@ -30,6 +30,7 @@ mod skew;
 mod subqueries;
 mod task;
 pub(crate) mod unread_numbers;
+mod versions;
 mod volatile;
 pub(crate) mod whole_aggregates;
 mod wide_limits;

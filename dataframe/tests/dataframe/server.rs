@@ -171,6 +171,7 @@ impl Server {
             }
             (path, Some(bytes)) => {
                 let (status, head, part) = part(&request, &bytes);
+                let head = format!("{head}ETag: {}\r\n", tag(&bytes));
                 state.sent += if request.method == "HEAD" { 0 } else { part.len() };
                 let cut = state.cuts.get_mut(path).filter(|cuts| is_get && 0 < **cuts);
                 let is_cut = cut.map(|cuts| *cuts -= 1).is_some();
@@ -332,12 +333,21 @@ fn answer(stream: &TcpStream, request: &Request, status: &str, head: &str, body:
 
 /// Sends the head of an answer with a body of this length, and what is to be sent of the body.
 fn send(mut stream: &TcpStream, status: &str, head: &str, length: usize, body: &[u8]) -> Option<()> {
+    let tag = if head.contains("ETag") { "" } else { "ETag: \"1\"\r\n" };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nLast-Modified: Thu, 29 Feb 2024 10:00:00 GMT\r\n\
-         ETag: \"1\"\r\nAccept-Ranges: bytes\r\n{head}\r\n"
+         {tag}Accept-Ranges: bytes\r\n{head}\r\n"
     );
     stream.write_all(head.as_bytes()).ok()?;
     stream.write_all(body).ok()
+}
+
+/// The tag of a file: of its length, and of the bytes at its begin and its end.
+fn tag(bytes: &[u8]) -> String {
+    const LOOKED_AT: usize = 256;
+    let mixed = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let ends = bytes.iter().take(LOOKED_AT).chain(bytes.iter().rev().take(LOOKED_AT));
+    format!("\"{}-{:016x}\"", bytes.len(), ends.fold(0xcbf2_9ce4_8422_2325, mixed))
 }
 
 /// The answer of an object store to the question for the files below a prefix.
@@ -352,18 +362,18 @@ fn listed(state: &State, bucket: &str, query: &str) -> String {
     let mut keys: Vec<_> = state
         .files
         .iter()
-        .filter_map(|(path, bytes)| Some((path.strip_prefix(&bucket)?, bytes.len())))
-        .filter(|(key, _)| key.starts_with(&prefix))
+        .filter_map(|(path, bytes)| Some((path.strip_prefix(&bucket)?, bytes.len(), tag(bytes))))
+        .filter(|(key, ..)| key.starts_with(&prefix))
         .collect();
     keys.sort();
     let mut folders: Vec<String> = Vec::new();
     let mut list = String::new();
-    for (key, size) in keys {
+    for (key, size, tag) in keys {
         match key[prefix.len()..].split_once('/').filter(|_| by_folder) {
             Some((folder, _)) => folders.push(format!("{prefix}{folder}/")),
             None => list.push_str(&format!(
                 "<Contents><Key>{key}</Key><Size>{size}</Size>\
-                 <LastModified>2024-02-29T10:00:00.000Z</LastModified><ETag>\"1\"</ETag></Contents>"
+                 <LastModified>2024-02-29T10:00:00.000Z</LastModified><ETag>{tag}</ETag></Contents>"
             )),
         }
     }

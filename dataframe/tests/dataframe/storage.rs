@@ -7,10 +7,11 @@ use crate::server::Server;
 use arrow::datatypes::DataType;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tharsis_dataframe::{
-    Aggregate, Compression, CsvOptions, DataFrame, LocalExecutor, Sort, WriteOptions, read_csv, read_json,
-    read_parquet, sql,
+    Aggregate, Compression, CsvOptions, DataFrame, Error, Executor, Limits, LocalExecutor, Outcome, Sort,
+    Stages, WriteOptions, read_csv, read_json, read_parquet, sql,
 };
 
 /// The address of the server, in the environment of a program.
@@ -107,6 +108,46 @@ fn a_file_on_a_web_server_is_cut_between_tasks() {
     assert!(sums.iter().all(|found| *found == expected));
     let json = read_json(&format!("http://{}/t.json.gz", server.address));
     assert_eq!(json.len().unwrap(), 100);
+}
+
+/// Replaces a file by one of the same size and the same time between planning and the first task, in so many
+/// first runs.
+struct Replacing {
+    server: Server,
+    runs: AtomicU64,
+    until: u64,
+}
+
+fn version(run: u64) -> Vec<u8> {
+    format!("n\n{}", format!("{}\n", 10 + run).repeat(1000)).into_bytes()
+}
+
+impl Executor for Replacing {
+    fn limits(&self) -> Limits {
+        Limits { threads: 3, memory_bytes: 1 << 30 }
+    }
+
+    fn execute(&self, stages: &Stages) -> Result<Outcome, Error> {
+        let run = self.runs.fetch_add(1, Ordering::Relaxed);
+        if run < self.until {
+            self.server.add("/t.csv", version(run + 1));
+        }
+        SentExecutor { attempts: 1 }.execute(stages)
+    }
+}
+
+#[test]
+fn a_file_of_the_same_size_and_time_is_known_by_its_tag() {
+    let server = Server::start();
+    server.add("/t.csv", version(0));
+    let read = read_csv(&format!("http://{}/t.csv", server.address), CsvOptions::new());
+    let run = |first, until| {
+        read.collect_on(&Replacing { server: server.clone(), runs: AtomicU64::new(first), until })
+    };
+    assert_eq!(run(0, 1).unwrap().column::<i64>("n").unwrap(), vec![Some(11); 1000]);
+    let error = run(50, u64::MAX).unwrap_err();
+    assert_eq!(error.class(), "OSError");
+    assert!(error.to_string().contains("changed"), "{error}");
 }
 
 #[test]
