@@ -5,7 +5,7 @@ use super::args::{Args, strs};
 use super::row::Row;
 use super::value::Value;
 use crate::frame::series::{Cut, cut};
-use crate::frame::{Aggregate, Correlation, Term, crosstab, eval};
+use crate::frame::{Aggregate, Correlation, DataFrame, Join, JoinKind, Term, crosstab, eval};
 use crate::value::Value as Scalar;
 
 /// More bins than this are not made: each is a branch of an expression.
@@ -40,18 +40,23 @@ pub(super) const MATRICES: &[Row] = &[
     ("pd.DataFrame.pivot", "(columns, index, values)", "values of a column as columns", pivot),
     (
         "pd.DataFrame.pivot_table",
-        "(values, index, columns, aggfunc='mean', fill_value=None)",
+        "(values, index, columns, aggfunc='mean', fill_value=None, margins=False, margins_name='All')",
         "aggregates by values of two columns",
         pivot_table,
     ),
     ("pd.pivot", "(data, columns, index, values)", "values of a column as columns", pivot),
     (
         "pd.pivot_table",
-        "(data, values, index, columns, aggfunc='mean', fill_value=None)",
+        "(data, values, index, columns, aggfunc='mean', fill_value=None, margins=False, margins_name='All')",
         "aggregates by values of two columns",
         pivot_table,
     ),
-    ("pd.crosstab", "(index, columns)", "the number of rows for pairs of values", cross),
+    (
+        "pd.crosstab",
+        "(index, columns, margins=False, margins_name='All')",
+        "the number of rows for pairs of values",
+        cross,
+    ),
     ("pd.DataFrame.stack", "()", "columns as a level of the index", stack),
     ("pd.DataFrame.unstack", "()", "the last level of the index as columns", unstack),
     ("pd.Series.unstack", "()", "the last level of the index as columns", unstack),
@@ -206,16 +211,21 @@ fn pivot_table(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let columns = args.given(3, "columns");
     let how = args.given(4, "aggfunc").map_or(Ok("mean".to_owned()), |how| how.text())?;
     let fill = args.given(5, "fill_value").map(Value::scalar).transpose()?;
-    args.only(usize::MAX, "margins", false)?;
+    let margins = margins_name(args)?;
     args.only(usize::MAX, "dropna", true)?;
     args.named("observed");
     args.named("sort");
     let aggregate = Aggregate::named(&how)?;
-    let made = match columns {
-        Some(columns) => {
+    let made = match (columns, margins) {
+        (Some(columns), None) => {
             frame.pivot_table(strs(&index), &one_label(Some(columns), "columns")?, &values, aggregate)
         }
-        None => frame.groupby(strs(&index)).agg([(values.as_str(), aggregate)]),
+        (Some(columns), Some(name)) => {
+            let columns = one_label(Some(columns), "columns")?;
+            with_margins(&frame, &index, &columns, (&values, aggregate), &name)?
+        }
+        (None, Some(_)) => return Err(Failure::missing("margins without columns are not implemented")),
+        (None, None) => frame.groupby(strs(&index)).agg([(values.as_str(), aggregate)]),
     };
     Ok(Value::Frame(match fill {
         Some(fill) => made.fillna(fill),
@@ -225,9 +235,55 @@ fn pivot_table(_: &str, args: &mut Args) -> Result<Value, Failure> {
 
 fn cross(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let (index, columns) = (args.need(0, "index")?.series()?, args.need(1, "columns")?.series()?);
-    args.only(usize::MAX, "margins", false)?;
+    let margins = margins_name(args)?;
     args.only(usize::MAX, "normalize", false)?;
-    Ok(Value::Frame(crosstab(&index, &columns)))
+    let Some(name) = margins else { return Ok(Value::Frame(crosstab(&index, &columns))) };
+    const COLUMN: &str = "__tharsis_column";
+    let labels = [index.to_frame().columns()?.remove(0)];
+    let frame = index.to_frame().assign(COLUMN, &columns);
+    let table = with_margins(&frame, &labels, COLUMN, (COLUMN, Aggregate::Size), &name)?;
+    Ok(Value::Frame(table.fillna(0)))
+}
+
+/// The name of margins, if a table has some.
+fn margins_name(args: &mut Args) -> Result<Option<String>, Failure> {
+    let name = args.given(usize::MAX, "margins_name").map(|name| name.text()).transpose()?;
+    Ok(args.flag(usize::MAX, "margins", false)?.then(|| name.unwrap_or_else(|| "All".to_owned())))
+}
+
+/// A table with a column of the aggregates of all columns, and a row of those of all rows, behind the others.
+fn with_margins(
+    frame: &DataFrame,
+    index: &[String],
+    columns: &str,
+    (values, aggregate): (&str, Aggregate),
+    name: &str,
+) -> Result<DataFrame, Failure> {
+    for (label, dtype) in frame.dtypes()? {
+        if index.contains(&label) && !crate::value::is_text(&dtype) {
+            let text = format!(
+                "margins of rows by {label:?}, which is of {dtype}, are not implemented: make it texts"
+            );
+            return Err(Failure::missing(text));
+        }
+    }
+    // Rows that lack one of these count for no margin.
+    let complete = frame.dropna_in(strs(index).chain([columns, values]));
+    let table = |frame: &DataFrame, complete: &DataFrame| {
+        let table = frame.pivot_table(strs(index), columns, values, aggregate);
+        if table.columns()?.iter().any(|label| label == name) {
+            let text = format!("Conflicting name \"{name}\" in margins");
+            return Err(Failure::value(text));
+        }
+        let all = complete.groupby(strs(index)).agg_as([(name, values, aggregate)]);
+        Ok(table.join(&all, Join::how(JoinKind::Left)))
+    };
+    let mut last = complete.clone();
+    for (level, label) in index.iter().enumerate() {
+        last = last.assign(label, if level == 0 { name } else { "" });
+    }
+    let (rows, last) = (table(frame, &complete)?, table(&last, &last)?);
+    Ok(DataFrame::concat([&rows, &last], false))
 }
 
 fn stack(_: &str, args: &mut Args) -> Result<Value, Failure> {

@@ -62,6 +62,8 @@ pub(super) struct Windows {
     /// A frame, a series or groups.
     pub(super) of: Value,
     pub(super) kind: WindowKind,
+    /// Every how many rows a window ends.
+    pub(super) step: usize,
 }
 
 /// The rows of windows, or their weights.

@@ -17,7 +17,7 @@ macro_rules! kinds {
 }
 
 pub(super) const KINDS: &[Row] = kinds!(
-    "rolling" "(window, min_periods=None, center=False, on=None, closed=None)" "windows of rows or of a span of time",
+    "rolling" "(window, min_periods=None, center=False, on=None, closed=None, step=None)" "windows of rows or of a span of time",
     "expanding" "(min_periods=1)" "windows of all rows so far",
     "ewm" "(com=None, span=None, halflife=None, alpha=None, min_periods=0, adjust=True, ignore_na=False)" "windows whose weights fade"
 );
@@ -69,12 +69,41 @@ fn make(name: &str, args: &mut Args) -> Result<Value, Failure> {
         of @ (Value::Series(_) | Value::Frame(_) | Value::Groups(_)) => of,
         other => return Err(Failure::kind(format!("windows over {}", other.kind()))),
     };
+    let step = if name == "rolling" { step(args, &of)? } else { 1 };
     let kind = match name {
         "expanding" => WindowKind::Growing(args.count(1, "min_periods", 1)?),
         "ewm" => fading(args)?,
         _ => rows(args)?,
     };
-    Ok(Value::Windows(Box::new(Windows { of, kind })))
+    if step > 1 && !matches!(kind, WindowKind::Rows(..)) {
+        return Err(Failure::missing("step is not supported with frequency windows"));
+    }
+    Ok(Value::Windows(Box::new(Windows { of, kind, step })))
+}
+
+/// Every how many rows a window ends.
+fn step(args: &mut Args, of: &Value) -> Result<usize, Failure> {
+    let Some(step) = args.given(7, "step") else { return Ok(1) };
+    let step = usize::try_from(step.integer()?).ok().filter(|step| 0 < *step);
+    let step = step.ok_or_else(|| Failure::value("step must be >= 1"))?;
+    if step > 1 && matches!(of, Value::Groups(_)) {
+        return Err(Failure::missing("step of windows of groups is not implemented"));
+    }
+    Ok(step)
+}
+
+/// Every so many of the rows.
+fn every(step: usize, made: Value) -> Value {
+    let chosen = |frame: &DataFrame| frame.iloc_step(None, None, step as i64);
+    match made {
+        made if step == 1 => made,
+        Value::Frame(frame) => Value::Frame(chosen(&frame)),
+        Value::Series(series) => {
+            let label = series.label();
+            Value::Series(chosen(&series.to_frame()).col(&label).named(series.name().map(str::to_owned)))
+        }
+        other => other,
+    }
 }
 
 fn rows(args: &mut Args) -> Result<WindowKind, Failure> {
@@ -223,6 +252,10 @@ computed!(of_frame DataFrame DataFrame frame_span);
 computed!(of_groups GroupBy DataFrame groups_span);
 
 fn computed(windows: &Windows, how: How) -> Result<Value, Failure> {
+    Ok(every(windows.step, of_all_rows(windows, how)?))
+}
+
+fn of_all_rows(windows: &Windows, how: How) -> Result<Value, Failure> {
     Ok(match &windows.of {
         Value::Series(series) => Value::Series(of_series(series, &windows.kind, how)?),
         Value::Frame(frame) => {
@@ -298,7 +331,8 @@ fn by_name(_: &str, args: &mut Args) -> Result<Value, Failure> {
                 columns.first().map(|(label, series)| series.rename(label).to_frame()),
                 |frame, (label, series)| frame.map(|frame| frame.assign(label, series)),
             );
-            frame.map(Value::Frame).ok_or_else(|| Failure::value("No objects to concatenate"))
+            let frame = frame.map(|frame| every(windows.step, Value::Frame(frame)));
+            frame.ok_or_else(|| Failure::value("No objects to concatenate"))
         }
         one => computed(&windows, how(&windows.kind, &one.text()?, false)?),
     }
@@ -333,6 +367,9 @@ fn pairs(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let Value::Series(series) = &windows.of else {
         return Err(Failure::missing("pairs of columns of windows are not implemented"));
     };
+    if windows.step > 1 {
+        return Err(Failure::missing(format!("step not implemented for {name}")));
+    }
     let other = args.need(1, "other")?.series()?;
     let bias = args.flag(usize::MAX, "bias", false)?;
     Ok(Value::Series(match &windows.kind {

@@ -84,6 +84,10 @@ fn failures_with_files_have_the_classes_of_python() {
     fs::write(folder.path().join("bad.parquet"), "PAR1").unwrap();
     let class = |prog: Json| reply(&folder, json!([prog]), json!(["r"]))["err"]["class"].clone();
     assert_eq!(class(json!(["r", "pd.read_csv", ["none.csv"]])), "FileNotFoundError");
+    // An input may be a URL, which is no name in the folder.
+    let input = json!({"in": {"t": {"csv": "ftp://host/t.csv"}}, "out": ["t"]});
+    let found = run(&input, folder.path(), &Here);
+    assert_eq!(found["err"]["class"], "NotImplemented", "{found}");
     assert_eq!(class(json!(["r", "pd.read_csv", ["bad.csv"]])), "ParserError");
     assert_eq!(class(json!(["r", "pd.read_parquet", ["bad.parquet"]])), "ValueError");
     assert_eq!(class(json!(["r", "pd.read_csv", ["bad.csv"], {"escapechar": "\\"}])), "NotImplemented");
