@@ -322,15 +322,35 @@ pub(super) fn input(json: &Json, folder: &Path, warnings: &mut Vec<String>) -> R
         let dtype = dtype.ok_or_else(|| Failure::value("raw input without dtype"))?;
         return raw_tensor(raw, dtype, &shape);
     }
+    // A name with `://` in it is that of a file as well: programs reach no servers.
+    let path = |file: &str| Path::new(".").join(folder).join(file);
+    if let Some(file) = json.get("zarr").and_then(Json::as_str) {
+        return Ok(crate::zarr::open(path(file))?.tensor());
+    }
+    if let Some(file) = json.get("hdf5").and_then(Json::as_str) {
+        let dataset = json.get("dataset").and_then(Json::as_str);
+        let dataset =
+            dataset.ok_or_else(|| Failure::value("an input of HDF5 needs \"dataset\", its path"))?;
+        return dataset_tensor(&path(file), dataset);
+    }
     if let Some(file) = json.get("npy").and_then(Json::as_str) {
-        // A name with `://` in it is that of a file as well: programs reach no servers.
-        let found = crate::npy::open(Path::new(".").join(folder).join(file))?;
+        let found = crate::npy::open(path(file))?;
         if found.extra_bytes() != 0 {
             warnings.push(format!("{file}: {} bytes behind the elements are not read", found.extra_bytes()));
         }
         return Ok(found.tensor());
     }
     Err(Failure::missing(format!("the input {json} is not implemented")))
+}
+
+#[cfg(feature = "hdf5")]
+fn dataset_tensor(path: &Path, dataset: &str) -> Result<Tensor, Failure> {
+    Ok(crate::hdf5::open(path, dataset)?.tensor())
+}
+
+#[cfg(not(feature = "hdf5"))]
+fn dataset_tensor(_: &Path, _: &str) -> Result<Tensor, Failure> {
+    Err(Failure::missing("HDF5 is not read without the feature hdf5"))
 }
 
 fn literal_tensor(json: &Json, dtype: Option<DType>) -> Result<Tensor, Failure> {

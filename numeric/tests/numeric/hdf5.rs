@@ -37,6 +37,19 @@ fn datasets_of_any_layout_are_read() {
 }
 
 #[test]
+fn datasets_are_inputs_of_programs() {
+    let folder = crate::folder().join("tests/golden/hdf5");
+    let answer = |input: serde_json::Value| {
+        let request = serde_json::json!({"in": {"x": input}, "out": ["x"]});
+        tharsis_numeric::protocol::answer(&request, &folder)
+    };
+    let reply = answer(serde_json::json!({"hdf5": "latest.h5", "dataset": "partial"}));
+    let expected = serde_json::json!([-1, -1, 5, 6, -1, -1, -1, -1, -1]);
+    assert_eq!(reply["out"]["x"]["arr"]["lit"], expected, "{reply}");
+    assert_eq!(answer(serde_json::json!({"hdf5": "latest.h5"}))["err"]["class"], "ValueError");
+}
+
+#[test]
 fn a_dataset_larger_than_the_memory_is_read() {
     // 64 MB in a memory of 60 MiB, which is less.
     let limited = LocalExecutor::sized(2, 60 << 20);

@@ -43,6 +43,23 @@ fn what_is_saved_in_any_chunks_is_loaded_in_any_chunks() {
 }
 
 #[test]
+fn arrays_are_inputs_of_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    written(folder.path(), &arange(6).reshape(&[2, 3]), &Options::default());
+    let answer = |input: serde_json::Value| {
+        let request = serde_json::json!({"in": {"x": input}, "prog": [["r", "np.sum", [{"$": "x"}], {"axis": 0}]],
+            "out": ["r"]});
+        tharsis_numeric::protocol::answer(&request, folder.path())
+    };
+    let reply = answer(serde_json::json!({"zarr": "x.zarr"}));
+    assert_eq!(reply["out"]["r"]["arr"]["lit"], serde_json::json!([3, 5, 7]), "{reply}");
+    for absent in ["none.zarr", "s3://bucket/x.zarr"] {
+        let reply = answer(serde_json::json!({"zarr": absent}));
+        assert_eq!(reply["err"]["class"], "OSError", "{reply}");
+    }
+}
+
+#[test]
 fn every_dtype_and_arrays_without_axes_or_elements_come_back() {
     let folder = tempfile::tempdir().unwrap();
     for dtype in DType::ALL {
