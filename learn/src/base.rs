@@ -86,6 +86,12 @@ pub trait Predict {
     /// `ValueError` if the number of features is not that of the fit.
     fn predict(&self, x: &Tensor) -> Tensor;
 
+    /// scikit-learn's `classes_`, ascending; (k,). None of models that tell no classes, and of those that tell
+    /// several labels at once, which have classes for each of them.
+    fn class_labels(&self) -> Option<&[i64]> {
+        None
+    }
+
     /// The classes, ascending, and their probabilities for samples, for scores that need them; (k,) and
     /// (n, k). None if the model tells no probabilities.
     fn probabilities(&self, _: &Tensor) -> Option<ByClass<'_>> {
@@ -150,7 +156,11 @@ macro_rules! predicts {
                 <$fitted>::predict(self, x)
             }
 
-            $($(#[track_caller]
+            $(fn class_labels(&self) -> Option<&[i64]> {
+                Some(&self.classes)
+            }
+
+            $(#[track_caller]
             fn $told(&self, x: &tharsis_numeric::Tensor) -> Option<$crate::base::ByClass<'_>> {
                 Some((&self.classes, <$fitted>::$method(self, x)))
             })+)?

@@ -108,6 +108,8 @@ pub(crate) trait HeldModel: fmt::Debug + Send + Sync {
 
     fn predict(&self, x: &Tensor) -> Tensor;
 
+    fn class_labels(&self) -> Option<&[i64]>;
+
     fn probabilities(&self, x: &Tensor) -> Option<ByClass<'_>>;
 
     fn decisions(&self, x: &Tensor) -> Option<ByClass<'_>>;
@@ -164,6 +166,10 @@ impl<M: Predict + Save + fmt::Debug + Send + Sync + 'static> HeldModel for M {
     #[track_caller]
     fn predict(&self, x: &Tensor) -> Tensor {
         Predict::predict(self, x)
+    }
+
+    fn class_labels(&self) -> Option<&[i64]> {
+        Predict::class_labels(self)
     }
 
     #[track_caller]
@@ -373,6 +379,10 @@ impl<T: Tells> Predict for FittedAny<T> {
     #[track_caller]
     fn predict(&self, x: &Tensor) -> Tensor {
         self.model.predict(x)
+    }
+
+    fn class_labels(&self) -> Option<&[i64]> {
+        self.model.class_labels()
     }
 
     #[track_caller]

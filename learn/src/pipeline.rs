@@ -431,6 +431,10 @@ impl<M: Predict> Predict for FittedPipeline<M> {
         FittedPipeline::predict(self, x)
     }
 
+    fn class_labels(&self) -> Option<&[i64]> {
+        self.last.1.class_labels()
+    }
+
     #[track_caller]
     fn probabilities(&self, x: &Tensor) -> Option<ByClass<'_>> {
         self.last.1.probabilities(&self.prepared(x))

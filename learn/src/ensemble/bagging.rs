@@ -542,6 +542,10 @@ impl Predict for FittedBaggingClassifier {
         FittedBaggingClassifier::predict(self, x)
     }
 
+    fn class_labels(&self) -> Option<&[i64]> {
+        Some(&self.classes)
+    }
+
     #[track_caller]
     fn probabilities(&self, x: &Tensor) -> Option<ByClass<'_>> {
         Some((&self.classes, self.predict_proba(x)))

@@ -466,6 +466,10 @@ impl Predict for FittedVotingClassifier {
         FittedVotingClassifier::predict(self, x)
     }
 
+    fn class_labels(&self) -> Option<&[i64]> {
+        Some(&self.classes)
+    }
+
     #[track_caller]
     fn probabilities(&self, x: &Tensor) -> Option<ByClass<'_>> {
         Some((&self.classes, self.predict_proba(x)?))

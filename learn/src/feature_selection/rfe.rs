@@ -223,13 +223,6 @@ impl<M: Predict> FittedRFE<M> {
         self.model.decisions(&self.transform(x)).map(|(_, decisions)| decisions)
     }
 
-    /// The classes of the model, ascending; none of a regressor.
-    pub(crate) fn classes(&self) -> Option<Vec<i64>> {
-        let none = Tensor::from_elements::<f64>(&[1, self.n_features()], &vec![0.0; self.n_features()]);
-        let told = self.model.decisions(&none).or_else(|| self.model.probabilities(&none));
-        told.map(|(classes, _)| classes.to_vec())
-    }
-
     /// The score of the model on samples (n, d) and their targets.
     ///
     /// # Errors
@@ -250,6 +243,10 @@ impl<M: Predict> Predict for FittedRFE<M> {
     #[track_caller]
     fn predict(&self, x: &Tensor) -> Tensor {
         FittedRFE::predict(self, x)
+    }
+
+    fn class_labels(&self) -> Option<&[i64]> {
+        self.model.class_labels()
     }
 
     #[track_caller]

@@ -318,6 +318,10 @@ impl Predict for FittedLogisticRegressionCV {
         self.model.predict(x)
     }
 
+    fn class_labels(&self) -> Option<&[i64]> {
+        Some(&self.model.classes)
+    }
+
     #[track_caller]
     fn probabilities(&self, x: &Tensor) -> Option<ByClass<'_>> {
         Some((&self.model.classes, self.predict_proba(x)))

@@ -481,6 +481,10 @@ impl Predict for FittedStochasticClassifier {
         FittedStochasticClassifier::predict(self, x)
     }
 
+    fn class_labels(&self) -> Option<&[i64]> {
+        Some(&self.classes)
+    }
+
     #[track_caller]
     fn probabilities(&self, x: &Tensor) -> Option<ByClass<'_>> {
         let has_chances = matches!(self.loss, StochasticLoss::LogLoss | StochasticLoss::ModifiedHuber);

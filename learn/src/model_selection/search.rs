@@ -449,6 +449,10 @@ impl<M: Predict> Predict for FittedSearch<M> {
         self.best_model.predict(x)
     }
 
+    fn class_labels(&self) -> Option<&[i64]> {
+        self.best_model.class_labels()
+    }
+
     #[track_caller]
     fn probabilities(&self, x: &Tensor) -> Option<ByClass<'_>> {
         self.best_model.probabilities(x)

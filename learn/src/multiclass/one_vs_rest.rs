@@ -269,6 +269,10 @@ impl Predict for FittedOneVsRestClassifier {
         FittedOneVsRestClassifier::predict(self, x)
     }
 
+    fn class_labels(&self) -> Option<&[i64]> {
+        (!self.multilabel).then_some(&self.classes)
+    }
+
     #[track_caller]
     fn probabilities(&self, x: &Tensor) -> Option<ByClass<'_>> {
         Some((&self.classes, self.predict_proba(x)?))

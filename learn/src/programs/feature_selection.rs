@@ -4,7 +4,7 @@ use super::args::{INTEGER_OR_NONE, N_JOBS, VERBOSE, class, integer_if_given};
 use super::held::any;
 use super::model::{Described, array, classes, model, real, supervised_score, whole, wholes};
 use super::object::{Class, Instance};
-use crate::base::Estimator;
+use crate::base::{Estimator, Predict};
 use crate::feature_selection::{
     FittedRFE, FittedSelect, FittedSelectFromModel, FittedSequentialFeatureSelector, FittedVarianceThreshold,
     RFE, SelectFdr, SelectFpr, SelectFromModel, SelectFwe, SelectKBest, SelectPercentile,
@@ -203,14 +203,14 @@ model!(
 );
 
 macro_rules! by_models {
-    ($tells:ty) => {
+    ($tells:ty, [$($option:ident),*]) => {
         model!(
             FittedRFE<FittedAny<$tells>>,
             maps: [inverse_transform, predict, transform],
-            options: [decision_function, predict_proba],
+            options: [$($option),*],
             score: |m, x, y, options| supervised_score(m, x, y, options),
             attributes: |m| {
-                "classes_" => classes(&m.classes()?),
+                "classes_" => classes(m.class_labels()?),
                 "n_features_" => whole(m.n_features()),
                 "ranking_" => wholes(&m.ranking),
                 "support_" => support(m.support()),
@@ -224,8 +224,8 @@ macro_rules! by_models {
         );
     };
 }
-by_models!(Classifies);
-by_models!(Regresses);
+by_models!(Classifies, [decision_function, predict_proba]);
+by_models!(Regresses, []);
 
 model!(
     FittedSequentialFeatureSelector,

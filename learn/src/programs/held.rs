@@ -19,7 +19,6 @@ use tharsis_programs::Bound;
 /// An estimator of a program.
 struct Member {
     estimator: Box<dyn Fit>,
-    is_supervised: bool,
 }
 
 /// A model of a [`Member`].
@@ -37,8 +36,7 @@ impl Member {
     /// # Errors
     /// `TypeError` for anything else.
     fn of(value: &Value) -> std::result::Result<Member, Failure> {
-        let instance = Instance::in_value(value)?;
-        Ok(Member { estimator: instance.estimator().boxed(), is_supervised: instance.class().is_supervised })
+        Ok(Member { estimator: Instance::in_value(value)?.estimator().boxed() })
     }
 
     #[track_caller]
@@ -115,15 +113,8 @@ impl Held for Member {
         Ok(Arc::new(self.fitted(x, Some(y), options)?))
     }
 
-    /// Classifiers tell more of each class than a label.
     fn task(&self) -> Task {
-        let methods = self.estimator.methods();
-        let has = |method: &str| methods.contains(&method);
-        match (self.is_supervised && has("predict"), has("predict_proba") || has("decision_function")) {
-            (true, true) => Task::Classification,
-            (true, false) => Task::Regression,
-            (false, _) => Task::Unsupervised,
-        }
+        self.estimator.task()
     }
 
     fn params(&self) -> &dyn Params {
@@ -141,7 +132,7 @@ impl Held for Member {
 
 impl Member {
     fn copy(&self) -> Member {
-        Member { estimator: self.estimator.boxed(), is_supervised: self.is_supervised }
+        Member { estimator: self.estimator.boxed() }
     }
 }
 
@@ -178,10 +169,7 @@ impl MemberModel {
 
     #[track_caller]
     fn by_class(&self, method: &str, x: &Tensor) -> Option<ByClass<'_>> {
-        if self.classes.is_empty() {
-            return None;
-        }
-        Some((&self.classes, self.model.map(method, x)?))
+        Some((self.class_labels()?, self.model.map(method, x)?))
     }
 }
 
@@ -199,6 +187,10 @@ impl HeldModel for MemberModel {
     #[track_caller]
     fn predict(&self, x: &Tensor) -> Tensor {
         self.model.map("predict", x).unwrap_or_else(|| Tensor::from(self.lacks("predict")))
+    }
+
+    fn class_labels(&self) -> Option<&[i64]> {
+        (!self.classes.is_empty()).then_some(&self.classes)
     }
 
     #[track_caller]

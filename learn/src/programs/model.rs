@@ -1,13 +1,14 @@
 //! Fitted models of any estimator, and their attributes as values of programs.
 
 use crate::Result;
-use crate::base::{self, FitOptions};
+use crate::base::{self, FitOptions, Task};
 use crate::checks::refused;
 use crate::dense::tensor;
 use crate::labels::class_tensor;
 use crate::neighbors::Neighbors;
 use crate::params::Params;
 use ndarray::{Array, Dimension};
+use std::marker::PhantomData;
 use tharsis_numeric::protocol::Value;
 use tharsis_numeric::{Scalar, Tensor};
 
@@ -21,6 +22,9 @@ pub(super) trait Fit: Send + Sync {
 
     /// The methods of its models.
     fn methods(&self) -> &'static [&'static str];
+
+    /// The kind of what its models tell.
+    fn task(&self) -> Task;
 
     /// Its parameters by name.
     fn params(&self) -> &dyn Params;
@@ -60,11 +64,39 @@ pub(super) trait Model: Send + Sync {
     }
 }
 
-/// Methods of a type of models.
+/// Methods of a type of models, and what they tell.
 pub(super) trait Described: Model {
     /// Those of [`Model::map`], and `score`.
     const METHODS: &'static [&'static str];
+    /// The kind of the predictions: what the type is as [`base::Predict`], by [`task_of`].
+    const TASK: Task;
 }
+
+/// The task of a type, for [`task_of`].
+pub(super) struct TaskOf<M>(PhantomData<M>);
+
+impl<M: base::Predict> TaskOf<M> {
+    pub(super) const TASK: Task = M::TASK;
+}
+
+/// The task of types that predict nothing, such as transformers.
+pub(super) trait NoTask {
+    const TASK: Task = Task::Unsupervised;
+}
+
+impl<M> NoTask for TaskOf<M> {}
+
+/// The task of a type of models: its own one if it predicts, which is told from the type alone. Constants of
+/// types go before those of traits where both are there, so it takes types without parameters only.
+macro_rules! task_of {
+    ($model:ty) => {{
+        // Of types that predict nothing reads it.
+        #[allow(unused_imports)]
+        use $crate::programs::model::NoTask;
+        <$crate::programs::model::TaskOf<$model>>::TASK
+    }};
+}
+pub(super) use task_of;
 
 impl<E> Fit for E
 where
@@ -82,6 +114,10 @@ where
 
     fn methods(&self) -> &'static [&'static str] {
         <E::Fitted as Described>::METHODS
+    }
+
+    fn task(&self) -> Task {
+        <E::Fitted as Described>::TASK
     }
 
     fn params(&self) -> &dyn Params {
@@ -117,6 +153,7 @@ macro_rules! model {
                 $(stringify!($kneighbors),)?
                 $($crate::programs::model::scored!($scored),)?
             ];
+            const TASK: $crate::base::Task = $crate::programs::model::task_of!($model);
         }
 
         impl $crate::programs::model::Model for $model {

@@ -4,6 +4,7 @@ use super::args::{N_JOBS, class};
 use super::model::{Described, Model, array, classes, model, real, supervised_score, whole};
 use super::object::{Class, Instance, Labels};
 use crate::Result;
+use crate::base::{Predict, Task};
 use crate::neighbors::{
     FittedKNeighborsClassifier, FittedKNeighborsRegressor, FittedLocalOutlierFactor, FittedNearestCentroid,
     FittedNearestNeighbors, FittedRadiusNeighborsClassifier, FittedRadiusNeighborsRegressor,
@@ -198,6 +199,7 @@ model!(
 
 impl Described for FittedLocalOutlierFactor {
     const METHODS: &'static [&'static str] = &["decision_function", "kneighbors", "predict", "score_samples"];
+    const TASK: Task = <Self as Predict>::TASK;
 }
 
 /// As scikit-learn's, it has methods of other samples for `novelty` alone, and labels of its own without.

@@ -4,8 +4,9 @@ use super::args::{
     INTEGER_OR_NONE, N_JOBS, RANDOM_STATE, VERBOSE, class, count, integer_if_given, seed, setting,
 };
 use super::held::any;
-use super::model::{Described, Model, numbers, real, supervised_score, whole};
+use super::model::{Described, Model, classes, numbers, real, supervised_score, whole};
 use super::object::{Class, Instance};
+use crate::base::{Predict, Task};
 use crate::held::{AnyEstimator, Classifies, FittedAny, Regresses, Tells};
 use crate::model_selection::{
     Candidate, CvResults, Distribution, ErrorScore, FittedSearch, Folds, GridSearchCV, ParamDistributions,
@@ -253,10 +254,10 @@ fn results(found: &CvResults, main: &str) -> Value {
 }
 
 macro_rules! searches {
-    ($tells:ty) => {
+    ($tells:ty, $methods:expr) => {
         impl Described for FittedSearch<FittedAny<$tells>> {
-            const METHODS: &'static [&'static str] =
-                &["predict", "predict_proba", "decision_function", "score"];
+            const METHODS: &'static [&'static str] = $methods;
+            const TASK: Task = <Self as Predict>::TASK;
         }
 
         impl Model for FittedSearch<FittedAny<$tells>> {
@@ -283,6 +284,7 @@ macro_rules! searches {
                     "best_index_" => Some(whole(self.best_index)),
                     "best_params_" => Some(candidate(&self.best_params)),
                     "best_score_" => Some(real(self.best_score)),
+                    "classes_" => self.class_labels().map(classes),
                     "cv_results_" => Some(results(&self.cv_results, self.scored_by())),
                     "multimetric_" => Some(Value::Number(Scalar::Bool(!self.cv_results.further.is_empty()))),
                     "n_splits_" => Some(whole(self.n_splits)),
@@ -292,5 +294,5 @@ macro_rules! searches {
         }
     };
 }
-searches!(Classifies);
-searches!(Regresses);
+searches!(Classifies, &["predict", "predict_proba", "decision_function", "score"]);
+searches!(Regresses, &["predict", "score"]);

@@ -6,6 +6,7 @@
 
 mod extremes;
 mod fits;
+mod members;
 mod names;
 mod parameters;
 mod refusals;

@@ -1,0 +1,116 @@
+//! Estimators that choose among others, as members of those that hold them.
+
+use super::{error, inputs, labels, reply, run, samples};
+use serde_json::{Value as Json, json};
+use tharsis_learn::AnyClassifier;
+use tharsis_learn::ensemble::{BaggingClassifier, StackingClassifier};
+use tharsis_learn::feature_selection::RFE;
+use tharsis_learn::linear_model::LogisticRegression;
+use tharsis_learn::model_selection::{GridSearchCV, ParamGrid, Validation};
+use tharsis_numeric::Tensor;
+
+fn numbers(result: &Json) -> Vec<f64> {
+    match result {
+        Json::Array(parts) => parts.iter().flat_map(numbers).collect(),
+        number => vec![number.as_f64().unwrap()],
+    }
+}
+
+/// A step that makes a search or an elimination around the estimator `m`.
+fn around(class: &str, param: &str) -> Json {
+    match class {
+        "sk.model_selection.GridSearchCV" => {
+            json!(["s", class, [{"$": "m"}, {"o": {param: [0.5, 2.0]}}], {"cv": 2}])
+        }
+        _ => json!(["s", class, [{"$": "m"}]]),
+    }
+}
+
+const CHOOSING: [&str; 2] = ["sk.model_selection.GridSearchCV", "sk.feature_selection.RFE"];
+
+#[test]
+fn what_chooses_among_regressors_is_a_regressor() {
+    for class in CHOOSING {
+        let of = |holder: &str, arguments: Json, params: Json| {
+            json!([
+                ["m", "sk.linear_model.Ridge", []],
+                around(class, "alpha"),
+                ["h", holder, arguments, params],
+                ["_", "sk.fit", [{"$": "h"}, {"$": "x"}, {"$": "y"}]],
+                ["r", "sk.predict", [{"$": "h"}, {"$": "x"}]],
+            ])
+        };
+        let named = json!([[{"t": ["a", {"$": "s"}]}]]);
+        let holders = [
+            ("sk.ensemble.VotingRegressor", named.clone(), json!({})),
+            ("sk.ensemble.StackingRegressor", named.clone(), json!({"cv": 2})),
+            ("sk.ensemble.BaggingRegressor", json!([{"$": "s"}, 2]), json!({})),
+            (
+                "sk.model_selection.GridSearchCV",
+                json!([{"$": "s"}, {"o": {"estimator__alpha": [1.0]}}]),
+                json!({"cv": 2}),
+            ),
+            ("sk.feature_selection.SequentialFeatureSelector", json!([{"$": "s"}]), json!({"cv": 2})),
+        ];
+        for (holder, arguments, params) in holders {
+            let mut program = of(holder, arguments, params);
+            if holder.ends_with("Selector") {
+                program.as_array_mut().unwrap().pop();
+            }
+            let found = reply(&json!({"in": inputs(), "prog": program, "out": []}));
+            assert_eq!(found["ok"], true, "{holder} of {class}: {found}");
+        }
+        let bare = class.rsplit('.').next().unwrap();
+        let refused = error(of("sk.ensemble.VotingClassifier", named, json!({})));
+        assert_eq!(refused, format!("ValueError: The estimator {bare} should be a classifier."));
+        // As in scikit-learn, a regressor has no methods of classes.
+        let program = json!([
+            ["m", "sk.linear_model.Ridge", []],
+            around(class, "alpha"),
+            ["_", "sk.fit", [{"$": "s"}, {"$": "x"}, {"$": "y"}]],
+            ["r", "sk.predict_proba", [{"$": "s"}, {"$": "x"}]],
+        ]);
+        assert_eq!(
+            error(program),
+            format!("AttributeError: '{bare}' object has no attribute 'predict_proba'")
+        );
+    }
+}
+
+#[test]
+fn what_chooses_among_classifiers_tells_its_classes() {
+    let x = Tensor::from_elements(&[12, 4], &samples().concat());
+    let y = Tensor::from_elements(&[12], &labels());
+    let line = LogisticRegression::new;
+    for class in CHOOSING {
+        let any = if class.ends_with("RFE") {
+            AnyClassifier::new(RFE::new(line()))
+        } else {
+            let grid = ParamGrid::new().values("C", [0.5, 2.0]);
+            let validation = Validation { cv: 2.into(), ..Validation::default() };
+            AnyClassifier::new(GridSearchCV::new(line(), grid).validation(validation))
+        };
+        let program = json!([
+            ["m", "sk.linear_model.LogisticRegression", []],
+            around(class, "C"),
+            ["stack", "sk.ensemble.StackingClassifier", [[{"t": ["a", {"$": "s"}]}]], {"cv": 2}],
+            ["_", "sk.fit", [{"$": "stack"}, {"$": "x"}, {"$": "y"}]],
+            ["told", "sk.transform", [{"$": "stack"}, {"$": "x"}]],
+            ["bag", "sk.ensemble.BaggingClassifier", [{"$": "s"}, 3], {"random_state": 5}],
+            ["_", "sk.fit", [{"$": "bag"}, {"$": "x"}, {"$": "y"}]],
+            ["chances", "sk.predict_proba", [{"$": "bag"}, {"$": "x"}]],
+            ["_", "sk.fit", [{"$": "s"}, {"$": "x"}, {"$": "y"}]],
+            ["classes", "sk.attr", [{"$": "s"}, "classes_"]],
+        ]);
+        let found = run(program, json!(["told", "chances", "classes"]));
+        assert_eq!(found["classes"]["arr"]["lit"], json!([0, 1]));
+        let stack = StackingClassifier::new().any("a", any.clone()).cv(2).fit(&x, &y, ..).unwrap();
+        let told = numbers(&found["told"]["arr"]["lit"]);
+        // Probabilities, and no labels.
+        assert!(told.iter().all(|&chance| 0.0 < chance && chance < 1.0), "{class}: {told:?}");
+        assert_eq!(told, stack.transform(&x).ravel().to_vec::<f64>().unwrap(), "{class}");
+        let bag = BaggingClassifier::new().any(any).n_estimators(3).random_state(5).fit(&x, &y, ..).unwrap();
+        let chances = bag.predict_proba(&x).ravel().to_vec::<f64>().unwrap();
+        assert_eq!(numbers(&found["chances"]["arr"]["lit"]), chances, "{class}");
+    }
+}
