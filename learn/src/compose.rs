@@ -5,7 +5,7 @@ use crate::checks::{Training, refused};
 use crate::held::{AnyRegressor, FittedAny, Regresses, inner, unknown};
 use crate::linear_model::LinearRegression;
 use crate::params::{Params, Setting};
-use crate::pipeline::read_step;
+use crate::pipeline::{is_read_again, read_step};
 use crate::saved::{Save, decoded, encoded};
 use std::fmt;
 use std::sync::Arc;
@@ -287,7 +287,8 @@ impl Save for FittedTransformedTargetRegressor {
             Mapped::Itself => None,
             Mapped::Functions(_) => return Err(missing("functions")),
             Mapped::Model(model) => {
-                let (kind, body) = model.step_body().ok_or_else(|| missing("this transformer"))??;
+                let saved = model.step_body().filter(is_read_again);
+                let (kind, body) = saved.ok_or_else(|| missing("this transformer"))??;
                 Some((kind.to_owned(), body))
             }
         };

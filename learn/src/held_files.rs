@@ -1,6 +1,5 @@
 //! Files of models of any type: all types that tell classes or numbers, by their names.
 
-use crate::Result;
 use crate::base::{Predict, Task};
 use crate::calibration::FittedCalibratedClassifierCV;
 use crate::compose::FittedTransformedTargetRegressor;
@@ -12,6 +11,7 @@ use crate::ensemble::{
     FittedHistGradientBoostingRegressor, FittedRandomForestClassifier, FittedRandomForestRegressor,
     FittedStackingClassifier, FittedStackingRegressor, FittedVotingClassifier, FittedVotingRegressor,
 };
+use crate::feature_selection::FittedRFE;
 use crate::held::{Classifies, FittedAny, HeldModel, Regresses, Tells};
 use crate::isotonic::FittedIsotonicRegression;
 use crate::linear_model::{
@@ -21,8 +21,9 @@ use crate::linear_model::{
     FittedOrthogonalMatchingPursuitCV, FittedRidge, FittedRidgeCV, FittedRidgeClassifier,
     FittedRidgeClassifierCV, FittedStochasticClassifier, FittedStochasticRegressor,
 };
+use crate::model_selection::FittedSearch;
 use crate::multiclass::{FittedOneVsOneClassifier, FittedOneVsRestClassifier};
-use crate::multioutput::FittedMultiOutputRegressor;
+use crate::multioutput::{FittedMultiOutputClassifier, FittedMultiOutputRegressor};
 use crate::naive_bayes::{
     FittedBernoulliNB, FittedCategoricalNB, FittedComplementNB, FittedGaussianNB, FittedMultinomialNB,
 };
@@ -31,20 +32,24 @@ use crate::neighbors::{
     FittedRadiusNeighborsClassifier, FittedRadiusNeighborsRegressor,
 };
 use crate::pipeline::FittedPipeline;
-use crate::saved::{Save, decoded, encoded};
+use crate::saved::{Save, decoded, encoded, in_part};
 use crate::svm::{FittedLinearSVC, FittedLinearSVR};
 use crate::tree::{FittedDecisionTreeClassifier, FittedDecisionTreeRegressor};
 use serde::de::Error as _;
-use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cell::Cell;
 use std::sync::Arc;
+use tharsis_graph::Error as GraphError;
+use tharsis_numeric::{Error, Result};
 
 /// Models that a saved model may hold one in the other. Bytes of somebody else must not end the stack.
 const DEPTH_MAX: usize = 16;
 
 /// A type of models that a saved one may hold.
-type ReadModel = (&'static str, Task, fn(&[u8]) -> Option<Arc<dyn HeldModel>>);
+type ReadModel = (&'static str, Task, Reader);
+
+/// Makes a model of its numbers; none if they do not fit each other.
+type Reader = fn(&[u8]) -> Option<Arc<dyn HeldModel>>;
 
 /// Reads of types by their names in files.
 macro_rules! known_models {
@@ -118,11 +123,16 @@ const HOLDING: &[ReadModel] = known_models![
     FittedBaggingClassifier,
     FittedBaggingRegressor,
     FittedCalibratedClassifierCV,
+    FittedMultiOutputClassifier,
     FittedMultiOutputRegressor,
     FittedOneVsOneClassifier,
     FittedOneVsRestClassifier,
     FittedPipeline<FittedAny<Classifies>>,
     FittedPipeline<FittedAny<Regresses>>,
+    FittedRFE<FittedAny<Classifies>>,
+    FittedRFE<FittedAny<Regresses>>,
+    FittedSearch<FittedAny<Classifies>>,
+    FittedSearch<FittedAny<Regresses>>,
     FittedStackingClassifier,
     FittedStackingRegressor,
     FittedTransformedTargetRegressor,
@@ -154,12 +164,36 @@ impl Drop for Deeper {
     }
 }
 
+/// The reader of a type of models.
+fn reader<T: Tells>(kind: &str) -> Option<Reader> {
+    let mut known = MODELS.iter().copied().flatten();
+    known.find(|(known, task, _)| *known == kind && *task == T::TASK).map(|&(_, _, read)| read)
+}
+
+/// The name of the type of a model in another one, and its numbers.
+///
+/// # Errors
+/// `NotImplemented` for what would not be read again: a type that is not known here, such as one of another
+/// crate, and a model in too many others; errors of the model.
+#[track_caller]
+fn kind_and_body<T: Tells>(model: &FittedAny<T>) -> Result<(&'static str, Vec<u8>)> {
+    let missing = |what: String| Error::here(GraphError::NotImplemented(what));
+    let Some(_deeper) = Deeper::one() else {
+        return Err(missing(format!("a file of a model in more than {DEPTH_MAX} others")));
+    };
+    let (kind, body) = model.held().saved()?;
+    if reader::<T>(kind).is_none() {
+        return Err(missing(format!("a file of a model of the type {kind} in another one")));
+    }
+    Ok((kind, body))
+}
+
 impl<T: Tells> Save for FittedAny<T> {
     const KIND: &'static str = "Any";
 
     #[track_caller]
     fn body(&self) -> Result<Vec<u8>> {
-        encoded(&self.held().saved()?)
+        encoded(&kind_and_body(self)?)
     }
 
     fn of_body(body: &[u8]) -> Option<FittedAny<T>> {
@@ -169,20 +203,18 @@ impl<T: Tells> Save for FittedAny<T> {
 
     #[track_caller]
     fn kind_and_body(&self) -> Result<(&'static str, Vec<u8>)> {
-        self.held().saved()
+        kind_and_body(self)
     }
 
     fn of_kind(kind: &str, body: &[u8]) -> Option<FittedAny<T>> {
         let _deeper = Deeper::one()?;
-        let mut known = MODELS.iter().copied().flatten();
-        let (_, _, read) = known.find(|(known, task, _)| *known == kind && *task == T::TASK)?;
-        Some(FittedAny::of(read(body)?))
+        Some(FittedAny::of(reader::<T>(kind)?(body)?))
     }
 }
 
 impl<T: Tells> Serialize for FittedAny<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        self.held().saved().map_err(S::Error::custom)?.serialize(serializer)
+        kind_and_body(self).map_err(in_part::<S::Error>)?.serialize(serializer)
     }
 }
 

@@ -51,6 +51,7 @@ pub mod impute;
 pub mod isotonic;
 pub mod kernel_approximation;
 mod labels;
+mod layouts;
 pub mod linear_model;
 pub mod metrics;
 pub mod mixture;

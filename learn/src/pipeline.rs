@@ -525,6 +525,11 @@ const STEPS: &[ReadStep] = steps![
     Support,
 ];
 
+/// Whether a step that is saved has a type that is known here, or an error.
+pub(crate) fn is_read_again(saved: &Result<(&'static str, Vec<u8>)>) -> bool {
+    saved.as_ref().map_or(true, |(kind, _)| STEPS.iter().any(|(known, _)| known == kind))
+}
+
 /// The transformer of a name of a type and of its numbers.
 pub(crate) fn read_step(kind: &str, body: &[u8]) -> Option<Box<dyn Transform + Send + Sync>> {
     let (_, read) = STEPS.iter().find(|(known, _)| *known == kind)?;
@@ -539,7 +544,7 @@ impl<M: Save> Save for FittedPipeline<M> {
     fn body(&self) -> Result<Vec<u8>> {
         let mut steps: Vec<SavedStep> = Vec::with_capacity(self.steps.len());
         for (name, step) in &self.steps {
-            let Some(saved) = step.step_body() else {
+            let Some(saved) = step.step_body().filter(is_read_again) else {
                 let text = format!("the step '{name}' of a saved pipeline");
                 return Err(Error::here(GraphError::NotImplemented(text)));
             };

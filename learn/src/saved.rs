@@ -9,6 +9,7 @@
 use crate::{Error, Result};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
+use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{ErrorKind, Read, Write};
@@ -19,7 +20,8 @@ use twox_hash::XxHash3_64;
 
 /// The first bytes of all files. The first of them is no text, so that a changed end of line is seen.
 const MARK: &[u8; 8] = b"\x93tlearn\n";
-/// The version of the format.
+/// The version of the format: another one for another layout of any model. A test compares the layouts of all
+/// models with recorded ones.
 const VERSION: u32 = 1;
 /// Bytes of the checksum.
 const SUM_BYTES: usize = 8;
@@ -56,6 +58,23 @@ pub trait Save: Sized {
     /// them; none for another type, or if numbers do not fit each other.
     fn of_kind(kind: &str, body: &[u8]) -> Option<Self> {
         if kind == Self::KIND { Self::of_body(body) } else { None }
+    }
+
+    /// The layout of [`body`](Save::body): types, and names of fields, without numbers. Where it differs, so
+    /// does the format of files. Lists tell what their elements are, and an empty one tells nothing.
+    ///
+    /// ```
+    /// use tharsis_learn::Save;
+    /// use tharsis_learn::preprocessing::Binarizer;
+    /// assert_eq!(Binarizer::new().layout()?, "(threshold: f64)");
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`body`](Save::body).
+    #[track_caller]
+    fn layout(&self) -> Result<String> {
+        crate::layouts::recorded(|| self.body())
     }
 
     /// The model as bytes.
@@ -140,10 +159,28 @@ pub(crate) fn name_among<'de, D: Deserializer<'de>>(
     names.iter().copied().find(|name| *name == found).ok_or_else(|| D::Error::custom("no such estimator"))
 }
 
+thread_local! {
+    /// The error of a part of a value that cannot be encoded, whose class serde does not pass on.
+    static OF_PART: Cell<Option<Error>> = const { Cell::new(None) };
+}
+
 /// A value in postcard.
+///
+/// # Errors
+/// Those that parts have told by [`in_part`].
 #[track_caller]
 pub(crate) fn encoded<T: Serialize>(value: &T) -> Result<Vec<u8>> {
-    postcard::to_stdvec(value).map_err(|error| Error::here(GraphError::Internal(error.to_string())))
+    crate::layouts::record(value);
+    postcard::to_stdvec(value).map_err(|error| {
+        OF_PART.take().unwrap_or_else(|| Error::here(GraphError::Internal(error.to_string())))
+    })
+}
+
+/// The error of a part of a value, for serde, which [`encoded`] is to return as it is.
+pub(crate) fn in_part<E: serde::ser::Error>(error: Error) -> E {
+    let text = E::custom(&error);
+    OF_PART.set(Some(error));
+    text
 }
 
 /// The value of such bytes, of which none may be left.

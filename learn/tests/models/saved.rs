@@ -1,6 +1,8 @@
 //! Models as files: what is read is the model that was written, to the bit; other bytes are refused.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use tharsis_learn::base::{Estimator, Predict, Task};
 use tharsis_learn::calibration::*;
 use tharsis_learn::cluster::*;
 use tharsis_learn::compose::*;
@@ -15,6 +17,7 @@ use tharsis_learn::isotonic::*;
 use tharsis_learn::kernel_approximation::*;
 use tharsis_learn::linear_model::*;
 use tharsis_learn::mixture::*;
+use tharsis_learn::model_selection::{GridSearchCV, ParamGrid, Validation};
 use tharsis_learn::multiclass::*;
 use tharsis_learn::multioutput::*;
 use tharsis_learn::naive_bayes::*;
@@ -24,7 +27,7 @@ use tharsis_learn::preprocessing::*;
 use tharsis_learn::random_projection::*;
 use tharsis_learn::svm::*;
 use tharsis_learn::tree::*;
-use tharsis_learn::{Result, Save};
+use tharsis_learn::{AnyClassifier, Classifies, FitOptions, FittedAny, Params, Result, Save, Setting};
 use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{DType, Tensor, arange};
 
@@ -72,6 +75,12 @@ fn checked<M: Save + std::fmt::Debug>(model: &M, outputs: impl Fn(&M) -> Vec<Ten
     }
 }
 
+/// A search through two values of a parameter.
+fn search<E>(estimator: E, param: &str, values: [impl Into<Setting>; 2]) -> GridSearchCV<E> {
+    let validation = Validation { cv: 2.into(), ..Validation::default() };
+    GridSearchCV::new(estimator, ParamGrid::new().values(param, values)).validation(validation)
+}
+
 /// A line of one feature, here the first one.
 #[derive(Debug)]
 struct OfTarget(FittedIsotonicRegression);
@@ -95,15 +104,92 @@ impl Save for OfTarget {
 }
 
 macro_rules! round_trips {
-    ($($name:ident: $fit:expr, [$($method:ident),+];)+) => {$(
-        #[test]
+    ($($name:ident: $fit:expr, [$($method:ident),+];)+) => {
+        $(#[test]
         fn $name() {
             let [x, labels, y] = samples();
             let fit: fn(&Tensor, &Tensor, &Tensor) -> Result<_> = $fit;
             let model = fit(&x, &labels, &y).unwrap();
+            check_layout(stringify!($name), &model);
             checked(&model, |model| vec![$(model.$method(&x)),+]);
+        })+
+
+        const NAMES: &[&str] = &[$(stringify!($name)),+];
+
+        /// The version of the format and the layout of each model.
+        fn layouts() -> Vec<(u32, String)> {
+            let [x, labels, y] = samples();
+            let mut all = Vec::new();
+            $({
+                let fit: fn(&Tensor, &Tensor, &Tensor) -> Result<_> = $fit;
+                let model = fit(&x, &labels, &y).unwrap();
+                all.push((version_of(&model), model.layout().unwrap()));
+            })+
+            all
         }
-    )+};
+    };
+}
+
+/// The file of layouts: the version of the format, and a line for each model.
+fn layouts_file() -> PathBuf {
+    let folder = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo runs the tests");
+    PathBuf::from(folder).join("tests/models/layouts.txt")
+}
+
+/// The version and the lines of a file of layouts.
+fn recorded_layouts() -> (u32, BTreeMap<String, String>) {
+    let text = std::fs::read_to_string(layouts_file()).unwrap_or_else(|_| "version 0\n".to_owned());
+    let mut lines = text.lines();
+    let version = lines.next().and_then(|line| line.strip_prefix("version ")?.parse().ok());
+    let models = lines.map(|line| line.split_once(": ").unwrap());
+    (version.unwrap(), models.map(|(name, layout)| (name.to_owned(), layout.to_owned())).collect())
+}
+
+/// The version of the format, behind the mark of eight bytes.
+fn version_of<M: Save>(model: &M) -> u32 {
+    u32::from_le_bytes(model.to_bytes().unwrap()[8..12].try_into().unwrap())
+}
+
+/// Checks that a file of a model is laid out as the recorded one.
+fn check_layout<M: Save>(name: &str, model: &M) {
+    if std::env::var_os(UPDATE).is_some() {
+        return;
+    }
+    let (version, recorded) = recorded_layouts();
+    let own = model.layout().unwrap();
+    let Some(layout) = recorded.get(name) else {
+        panic!("{name} has no recorded layout: {UPDATE}=1 writes it")
+    };
+    let what_to_do = if version == version_of(model) {
+        "files of this version were laid out in another way: raise VERSION in src/saved.rs, then"
+    } else {
+        "the version is another one as well:"
+    };
+    assert_eq!(own, *layout, "{name}: {what_to_do} {UPDATE}=1 records the layouts");
+}
+
+/// The variable of the environment that has the layouts recorded.
+const UPDATE: &str = "UPDATE_LAYOUTS";
+
+#[test]
+fn layouts_of_files_are_those_of_their_version() {
+    let (version, recorded) = recorded_layouts();
+    if std::env::var_os(UPDATE).is_none() {
+        assert!(recorded.keys().eq(NAMES.iter().collect::<BTreeSet<_>>()), "{UPDATE}=1 records the layouts");
+        return;
+    }
+    let all = layouts();
+    let own = all[0].0;
+    let mut text = format!("version {own}\n");
+    for (name, (_, layout)) in NAMES.iter().zip(&all).collect::<BTreeMap<_, _>>() {
+        let is_as_before = recorded.get(*name).is_none_or(|before| before == layout);
+        assert!(
+            is_as_before || version != own,
+            "the layout of {name} has changed: raise VERSION in src/saved.rs"
+        );
+        text += &format!("{name}: {layout}\n");
+    }
+    std::fs::write(layouts_file(), text).unwrap();
 }
 
 round_trips! {
@@ -143,6 +229,18 @@ round_trips! {
         let voting = VotingRegressor::new().estimator("near", KNeighborsRegressor::new());
         voting.estimator("line", Ridge::new()).fit(x, y, ..)
     }, [predict, transform];
+    voting_of_searches: |x, labels, _| {
+        let tree = search(DecisionTreeClassifier::new(), "max_depth", [1i64, 2]);
+        let line = RFE::new(LogisticRegression::new());
+        let scaled = Pipeline::new().step("scale", StandardScaler::new()).last("line", line.clone());
+        let voting = VotingClassifier::new().estimator("tree", tree).estimator("line", line);
+        voting.estimator("scaled", scaled).voting(Voting::Soft).fit(x, labels, ..)
+    }, [predict, transform];
+    bagging_of_searches: |x, _, y| {
+        let line = search(RFE::new(Ridge::new()), "estimator__alpha", [0.5, 2.0]);
+        BaggingRegressor::new().estimator(line).n_estimators(2).fit(x, y, ..)
+    }, [predict];
+    chosen_features: |x, labels, _| SelectFromModel::new(LogisticRegression::new()).fit(x, labels, ..), [transform];
     stacking_classifier: |x, labels, _| StackingClassifier::new().estimator("bayes", GaussianNB::new()).fit(x, labels, ..),
         [predict, transform];
     stacking_regressor: |x, _, y| StackingRegressor::new().estimator("line", Ridge::new()).fit(x, y, ..), [predict, transform];
@@ -240,6 +338,86 @@ round_trips! {
     radius_regressor: |x, _, y| RadiusNeighborsRegressor::new().fit(x, y, ..), [predict];
     normalizer: |_, _, _| Ok(Normalizer::new().norm(Norm::Max)), [transform];
     binarizer: |_, _, _| Ok(Binarizer::new().threshold(1.25)), [transform];
+}
+
+/// A model of a type that no file of an ensemble is read with.
+#[derive(Clone, Debug)]
+struct Own(FittedGaussianNB);
+
+impl Predict for Own {
+    const TASK: Task = Task::Classification;
+
+    fn name(&self) -> &'static str {
+        "Own"
+    }
+
+    fn predict(&self, x: &Tensor) -> Tensor {
+        self.0.predict(x)
+    }
+}
+
+impl Save for Own {
+    const KIND: &'static str = "Own";
+
+    fn body(&self) -> Result<Vec<u8>> {
+        self.0.body()
+    }
+
+    fn of_body(body: &[u8]) -> Option<Own> {
+        FittedGaussianNB::of_body(body).map(Own)
+    }
+}
+
+/// Its estimator.
+#[derive(Clone, Debug)]
+struct OwnEstimator;
+
+impl Estimator for OwnEstimator {
+    type Fitted = Own;
+
+    fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<Own> {
+        GaussianNB::new().fit_any(x, y, options).map(Own)
+    }
+}
+
+impl Params for OwnEstimator {
+    fn estimator(&self) -> &'static str {
+        "Own"
+    }
+
+    fn params(&self) -> Vec<(String, Setting)> {
+        Vec::new()
+    }
+
+    fn set(&mut self, _: &str, _: &Setting) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_cannot_be_read_again_is_not_written() {
+    let [x, labels, _] = samples();
+    let of_other_crates =
+        VotingClassifier::new().estimator("own", OwnEstimator).fit(&x, &labels, ..).unwrap();
+    let error = of_other_crates.to_bytes().unwrap_err();
+    assert_eq!(error.class(), "NotImplemented");
+    let text = error.to_string();
+    assert!(text.contains("a file of a model of the type Own in another one"), "{text}");
+    // As deep as files may be, and deeper.
+    let mut any = AnyClassifier::new(GaussianNB::new());
+    let mut deepest = 0;
+    for depth in 1..20 {
+        any = AnyClassifier::new(VotingClassifier::new().any("inner", any));
+        let bytes = any.fit_any(&x, Some(&labels), &(..).into()).unwrap().to_bytes();
+        match bytes {
+            Ok(bytes) => {
+                assert!(FittedAny::<Classifies>::from_bytes(&bytes).is_ok(), "{depth}");
+                deepest = depth;
+            }
+            Err(error) => assert_eq!(error.class(), "NotImplemented", "{depth}"),
+        }
+    }
+    assert_eq!(deepest, 15);
 }
 
 #[test]
