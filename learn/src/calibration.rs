@@ -53,7 +53,9 @@ words!(
 /// scikit-learn's `CalibratedClassifierCV`: probabilities from what a classifier tells of samples that it has
 /// not seen.
 ///
-/// Decisions of the test sets are stored; curves are found by passes over them.
+/// Decisions of the test sets are stored; curves are found by passes over them. A model whose training set
+/// lacks a class gives it no probability; if it knows two of more classes, its curve is that of the greater
+/// one, where scikit-learn gives all of the probability to the lesser one.
 ///
 /// ```
 /// use tharsis_learn::calibration::CalibratedClassifierCV;
@@ -251,8 +253,10 @@ struct Told<'a> {
     /// Samples whose features are what the model tells.
     training: &'a Training,
     values: Tensor,
-    /// The positions of the classes of the columns.
+    /// The positions of the classes that the model knows.
     positions: Vec<i64>,
+    /// The number of all classes.
+    classes: usize,
     labels: Tensor,
     is_decision: bool,
 }
@@ -264,7 +268,8 @@ impl<'a> Told<'a> {
         let labels = training
             .engine
             .kept(&class_tensor(classes).searchsorted(&training.target()?.astype(DType::I64)))?;
-        Ok(Told { training, values, positions: positions_among(known, classes)?, labels, is_decision })
+        let positions = positions_among(known, classes)?;
+        Ok(Told { training, values, positions, classes: classes.len(), labels, is_decision })
     }
 
     fn columns(&self) -> usize {
@@ -277,6 +282,21 @@ impl<'a> Told<'a> {
         let class = if self.columns() == 1 { self.positions.last() } else { self.positions.get(column) };
         let place = self.values.get(&[Index::from(..), Index::from(column as i64)]);
         Ok((place, self.labels.equal(*class.ok_or_else(lost)?).astype(DType::F64)))
+    }
+
+    /// The position of the class of each sample among those that the model knows, and 1 for each sample of
+    /// such a class, 0 for others; (n,).
+    fn known_labels(&self) -> (Tensor, Option<Tensor>) {
+        if self.positions.len() == self.classes {
+            return (self.labels.clone(), None);
+        }
+        let known = |class: usize| self.positions.binary_search(&(class as i64)).ok();
+        let places: Vec<i64> = (0..self.classes).map(|class| known(class).unwrap_or(0) as i64).collect();
+        let is_known: Vec<f64> =
+            (0..self.classes).map(|class| f64::from(u8::from(known(class).is_some()))).collect();
+        let places = Tensor::from_elements(&[self.classes], &places).take_at(&self.labels, 0);
+        let is_known = Tensor::from_elements(&[self.classes], &is_known).take_at(&self.labels, 0);
+        (places, Some(is_known))
     }
 
     /// Samples times their weights.
@@ -348,11 +368,20 @@ impl<'a> Told<'a> {
         Ok(Curve::Sigmoid { a: at[0] / scale, b: at[1] })
     }
 
-    /// The factor of the scores with the least loss: steps of Newton's method between bounds.
+    /// The factor of the scores with the least loss: steps of Newton's method between bounds. Samples of
+    /// classes that the model does not know have no score, and do not count.
     #[track_caller]
     fn temperature(&self) -> Result<f64> {
+        if self.positions.len() < 2 {
+            return Ok(1.0);
+        }
         let scores = logits(&self.values, self.is_decision)?;
-        let own = scores.take_along_axis(&self.labels.expand_dims(1), 1).squeeze(Some(&[1]));
+        let (labels, is_known) = self.known_labels();
+        let counted = |of: Tensor| match &is_known {
+            Some(is_known) => of * is_known,
+            None => of,
+        };
+        let own = scores.take_along_axis(&labels.expand_dims(1), 1).squeeze(Some(&[1]));
         let (mut least, mut most) = ((-TEMPERATURE_LOG_MAX).exp(), TEMPERATURE_LOG_MAX.exp());
         let mut factor = 1.0;
         for _ in 0..STEPS_MAX {
@@ -360,8 +389,8 @@ impl<'a> Told<'a> {
             let chances = (&scaled - log_sum_exp(&scaled)).exp();
             let mean = (&chances * &scores).sum(1);
             let bend = (&chances * scores.square()).sum(1) - mean.square();
-            let [slope, bend] =
-                <[f64; 2]>::try_from(self.sums(vec![mean - &own, bend])?).map_err(|_| lost())?;
+            let sums = self.sums(vec![counted(mean - &own), counted(bend)])?;
+            let [slope, bend] = <[f64; 2]>::try_from(sums).map_err(|_| lost())?;
             if slope == 0.0 && 0.0 < bend {
                 break;
             }
@@ -443,15 +472,19 @@ impl Estimator for CalibratedClassifierCV {
 }
 
 impl Calibrated {
-    /// The probabilities of samples; (n, k).
+    /// The probabilities of samples; (n, k). A class that the model does not know has none.
     #[track_caller]
     fn chances(&self, x: &Tensor, classes: &[i64]) -> Result<Tensor> {
         let Response { classes: known, values, is_decision } = self.model.response(x)?;
         let values = columns(values, known.len())?;
+        let positions = positions_among(known, classes)?;
         let curves = match &self.curves {
+            Curves::Temperature(_) if known.len() < 2 => {
+                return Ok(spread(&(&values * 0.0 + 1.0), &positions, classes.len()));
+            }
             Curves::Temperature(factor) => {
                 let scores = logits(&values, is_decision)? * *factor;
-                return Ok((&scores - log_sum_exp(&scores)).exp());
+                return Ok(spread(&(&scores - log_sum_exp(&scores)).exp(), &positions, classes.len()));
             }
             Curves::Each(curves) => curves,
         };
@@ -463,12 +496,16 @@ impl Calibrated {
             };
             chance.expand_dims(1)
         });
-        let parts: Vec<Tensor> = parts.collect();
-        if let ([greater], 2) = (&parts[..], classes.len()) {
-            return Ok(concatenate(&[&(1.0 - greater), greater], 1));
+        let mut parts: Vec<Tensor> = parts.collect();
+        if let ([greater], 2) = (&parts[..], known.len()) {
+            let lesser = 1.0 - greater;
+            parts.insert(0, lesser);
         }
         let chances = concatenate(&parts.iter().collect::<Vec<_>>(), 1);
-        let chances = spread(&chances, &positions_among(known, classes)?, classes.len());
+        if let (2, 2) = (known.len(), classes.len()) {
+            return Ok(chances);
+        }
+        let chances = spread(&chances, &positions, classes.len());
         let sums = chances.sum(Axes::from(1).keepdims());
         let is_none = sums.equal(0.0);
         let divisor = where_(&is_none, 1.0, &sums);

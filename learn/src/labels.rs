@@ -14,6 +14,19 @@ const CLASSES_MAX: u64 = 1 << 14;
 const NO_SCORE: &str =
     "Input X contains NaN. If it does not, scores of the model are beyond float64: scale the features down.";
 
+/// A target of one axis, or of one column; (n,).
+#[track_caller]
+fn one_axis(training: &Training) -> Result<Tensor> {
+    let y = training.target()?;
+    match *y.shape()? {
+        [_, 1] => Ok(y.squeeze(Some(&[1]))),
+        [_] => Ok(y.clone()),
+        ref shape => {
+            Err(refused(format!("y should be a 1d array, got an array of shape {shape:?} instead.")))
+        }
+    }
+}
+
 /// The classes of a fit, ascending, and the labels of its samples.
 pub(crate) struct Classes {
     pub(crate) values: Vec<i64>,
@@ -29,17 +42,7 @@ impl Classes {
     /// int64, or with more than 2^14 classes; errors of the passes.
     #[track_caller]
     pub(crate) fn of(training: &Training) -> Result<Classes> {
-        let y = training.target()?;
-        let shape = y.shape()?;
-        let y = match *shape {
-            [_, 1] => y.squeeze(Some(&[1])),
-            [_] => y.clone(),
-            _ => {
-                return Err(refused(format!(
-                    "y should be a 1d array, got an array of shape {shape:?} instead."
-                )));
-            }
-        };
+        let y = one_axis(training)?;
         check_whole(training, &y)?;
         let labels = y.astype(DType::I64);
         match training.engine.integers(&labels.unique(), CLASSES_MAX)? {
@@ -50,6 +53,15 @@ impl Classes {
                 training.estimator
             ))),
         }
+    }
+
+    /// The labels of a part of some data, whose classes are those of all.
+    ///
+    /// # Errors
+    /// `ValueError` for a target of other than one axis.
+    #[track_caller]
+    pub(crate) fn of_part(training: &Training, values: &[i64]) -> Result<Classes> {
+        Ok(Classes { values: values.to_vec(), labels: one_axis(training)?.astype(DType::I64) })
     }
 
     /// At least two classes.

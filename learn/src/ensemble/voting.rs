@@ -8,7 +8,7 @@ use crate::params::{Parameter, Params, Setting, field, words};
 use crate::saved::{Save, saved};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use tharsis_numeric::{DType, Result, Tensor, arange, concatenate};
+use tharsis_numeric::{Axes, Result, Tensor, arange, concatenate, where_};
 
 /// The way in which a [`VotingClassifier`] chooses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,9 +107,9 @@ const REGRESSOR: &str = "VotingRegressor";
 const OF_CLASSIFIER: &[&str] = &["estimators", "voting", "weights", "n_jobs", "flatten_transform", "verbose"];
 const OF_REGRESSOR: &[&str] = &["estimators", "weights", "n_jobs", "verbose"];
 
-/// Checks the weights of estimators.
+/// Checks the weights of estimators. Means are divided by the sum of weights.
 #[track_caller]
-fn check_weights(weights: Option<&Vec<f64>>, estimators: usize) -> Result<()> {
+fn check_weights(weights: Option<&Vec<f64>>, estimators: usize, are_means: bool) -> Result<()> {
     let Some(weights) = weights else { return Ok(()) };
     if weights.len() != estimators {
         return Err(refused(format!(
@@ -117,7 +117,8 @@ fn check_weights(weights: Option<&Vec<f64>>, estimators: usize) -> Result<()> {
             weights.len()
         )));
     }
-    if !weights.iter().sum::<f64>().is_finite() || weights.iter().sum::<f64>() == 0.0 {
+    let sum: f64 = weights.iter().sum();
+    if are_means && (!sum.is_finite() || sum == 0.0) {
         return Err(refused("Weights sum to zero, can't be normalized"));
     }
     Ok(())
@@ -243,7 +244,8 @@ impl Estimator for VotingClassifier {
         options: &FitOptions,
     ) -> Result<FittedVotingClassifier> {
         self.estimators.check(OF_CLASSIFIER)?;
-        check_weights(self.weights.as_ref(), self.estimators.all.len())?;
+        let are_means = self.voting == Voting::Soft;
+        check_weights(self.weights.as_ref(), self.estimators.all.len(), are_means)?;
         let training = Training::supervised(CLASSIFIER, x, y, options)?;
         let classes = Classes::of(&training)?;
         let (labels, options) = (classes.positions(), training.weighted_options());
@@ -272,7 +274,7 @@ impl Estimator for VotingRegressor {
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedVotingRegressor> {
         self.estimators.check(OF_REGRESSOR)?;
-        check_weights(self.weights.as_ref(), self.estimators.all.len())?;
+        check_weights(self.weights.as_ref(), self.estimators.all.len(), true)?;
         let training = Training::supervised(REGRESSOR, x, y, options)?;
         let (y, options) = (training.one_target()?.squeeze(Some(&[1])), training.weighted_options());
         let fitted = |(name, estimator): &(String, AnyRegressor)| {
@@ -397,15 +399,18 @@ impl FittedVotingClassifier {
         mean(chances, &weights_of(self.weights.as_ref(), self.named_estimators.len()))
     }
 
-    /// The weights of the classifiers that predict each class; (n, k).
+    /// The sums of weights of the classifiers that predict each class; (n, k). As scikit-learn counts no
+    /// classes above the greatest one that is predicted, those have no sum, which is less than a negative one.
     #[track_caller]
     fn votes(&self, x: &Tensor) -> Tensor {
         let classes = arange(self.classes.len());
-        let votes = self.models().map(|model| {
-            let is_voted = model.predict(x).expand_dims(1).equal(&classes);
-            is_voted.astype(DType::F64)
-        });
-        mean(votes, &weights_of(self.weights.as_ref(), self.named_estimators.len()))
+        let told: Vec<Tensor> = self.models().map(|model| model.predict(x).expand_dims(1)).collect();
+        let weights = weights_of(self.weights.as_ref(), told.len());
+        let counted =
+            told.iter().zip(weights).map(|(told, weight)| where_(&told.equal(&classes), weight, 0.0));
+        let sums = counted.reduce(|sum, part| sum + part).unwrap_or_else(|| Tensor::number(0.0));
+        let greatest = concatenate(&told.iter().collect::<Vec<_>>(), 1).max(Axes::from(1).keepdims());
+        where_(&classes.less_equal(greatest), sums, f64::NEG_INFINITY)
     }
 }
 

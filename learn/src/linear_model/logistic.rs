@@ -285,11 +285,31 @@ impl Estimator for LogisticRegression {
         self.check()?;
         let training = Training::supervised("LogisticRegression", x, y, options)?;
         let classes = Classes::of(&training)?.at_least_two()?;
+        self.fitted(&training, classes)
+    }
+}
+
+impl LogisticRegression {
+    /// As [`fit`](LogisticRegression::fit) of a part of some data, whose classes are those of all: a model of
+    /// all of them, whose scores of a class without samples are as small as steps have made them.
+    #[track_caller]
+    pub(super) fn fit_part(
+        &self,
+        (x, y, options): (&Tensor, &Tensor, &FitOptions),
+        classes: &[i64],
+    ) -> Result<FittedLogisticRegression> {
+        self.check()?;
+        let training = Training::supervised("LogisticRegression", x, Some(y), options)?;
+        self.fitted(&training, Classes::of_part(&training, classes)?)
+    }
+
+    #[track_caller]
+    fn fitted(&self, training: &Training, classes: Classes) -> Result<FittedLogisticRegression> {
         let (targets, link, scores) = match classes.values.len() {
             2 => (classes.is_last(), Link::Logistic, 1),
             many => (classes.indicators(), Link::Softmax, many),
         };
-        let pass = LinearPass::new(&training, targets, link);
+        let pass = LinearPass::new(training, targets, link);
         let weight = training.weight_sum()?;
         let problem = Penalized {
             penalty: 1.0 / (self.c * weight),

@@ -154,9 +154,14 @@ impl LogisticRegressionCV {
 
     /// The models of all values of a training set, and their scores on a test set.
     #[track_caller]
-    fn path(&self, cs: &[f64], scoring: Scoring, (train, test): (&Fit, &Fit)) -> Result<Path> {
+    fn path(
+        &self,
+        (cs, classes): (&[f64], &[i64]),
+        scoring: Scoring,
+        (train, test): (&Fit, &Fit),
+    ) -> Result<Path> {
         let fitted = |&c: &f64| {
-            let model = self.with(c).fit(&train.x, &train.y, &train.options)?;
+            let model = self.with(c).fit_part((&train.x, &train.y, &train.options), classes)?;
             let score = scoring.of(&model, &test.x, &test.y, &test.options)?;
             Ok((model, score))
         };
@@ -210,21 +215,14 @@ impl Estimator for LogisticRegressionCV {
             None => Scoring::default(),
         };
         let training = Training::supervised(NAME, x, y, options)?;
-        Classes::of(&training)?.at_least_two()?;
+        let classes = Classes::of(&training)?.at_least_two()?.values;
         let (x, y) = (&training.x, training.target()?);
         let cv = self.cv.map_or_else(Folds::default, Folds::Count);
         let validation = Validation { cv, fit: training.weighted_options(), ..Validation::default() };
         let folds = each_split(x, y, validation, Task::Classification, |train, test| {
-            self.path(&cs, scoring, (train, test))
+            self.path((&cs, &classes), scoring, (train, test))
         })?;
         let first = folds.first().and_then(|path| path.first()).ok_or_else(lost)?;
-        // Coefficients of other classes stand in other rows.
-        let classes = &first.0.classes;
-        if folds.iter().flatten().any(|(model, _)| model.classes != *classes) {
-            return Err(refused(
-                "a fold lacks samples of a class: each class needs more samples than there are folds",
-            ));
-        }
         let (scores, features) = self.row(&first.0).dim();
         let model = |fold: usize, value: usize| &folds[fold][value].0;
         let shape = (folds.len(), cs.len());

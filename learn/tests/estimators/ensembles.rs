@@ -2,16 +2,17 @@
 //! scikit-learn.
 
 use std::sync::Arc;
-use tharsis_learn::calibration::CalibratedClassifierCV;
+use tharsis_learn::calibration::{CalibratedClassifierCV, CalibrationMethod};
 use tharsis_learn::cluster::{BisectingKMeans, BisectingStrategy, Init, KMeans, MiniBatchKMeans};
 use tharsis_learn::datasets::{load_breast_cancer, load_diabetes, load_iris};
 use tharsis_learn::decomposition::{NMF, NMFInit};
+use tharsis_learn::dummy::{ClassStrategy, DummyClassifier};
 use tharsis_learn::ensemble::{
-    AdaBoostLoss, AdaBoostRegressor, BaggingClassifier, BaggingRegressor, VotingClassifier,
+    AdaBoostLoss, AdaBoostRegressor, BaggingClassifier, BaggingRegressor, Voting, VotingClassifier,
 };
 use tharsis_learn::feature_selection::{SelectionDirection, SequentialFeatureSelector};
 use tharsis_learn::isotonic::{IsotonicRegression, OutOfBounds};
-use tharsis_learn::linear_model::{PoissonRegressor, Ridge};
+use tharsis_learn::linear_model::{LogisticRegressionCV, PoissonRegressor, Ridge};
 use tharsis_learn::model_selection::{GridSearchCV, ParamGrid, Share};
 use tharsis_learn::multiclass::OneVsRestClassifier;
 use tharsis_learn::naive_bayes::GaussianNB;
@@ -253,4 +254,82 @@ fn calibrated_chances_are_those_of_the_samples() {
         let wanted = 1.0 / (1.0 + f64::exp(-place));
         assert!((at(place) - wanted).abs() < 0.1, "{place}: {}", at(place));
     }
+}
+
+#[test]
+fn hard_votes_of_negative_weights_are_counted_as_bincount_does() {
+    let (x, y) = (zeros(&[3, 1]), array([0i64, 1, 2]));
+    let voted = |classes: &[i64], weights: &[f64]| {
+        let constant = |class: i64| DummyClassifier::new().strategy(ClassStrategy::Constant).constant(class);
+        let voting = VotingClassifier::new().weights(weights.to_vec());
+        let voting = classes
+            .iter()
+            .enumerate()
+            .fold(voting, |voting, (at, &class)| voting.estimator(&format!("member{at}"), constant(class)));
+        voting.fit(&x, &y, ..).unwrap().predict(&x).to_vec::<i64>().unwrap()
+    };
+    // numpy.bincount has sums of 1 and -2.5.
+    assert_eq!(voted(&[0, 1, 1], &[1.0, -2.0, -0.5]), [0; 3]);
+    // It counts the classes below the one that is voted for, as 0.
+    assert_eq!(voted(&[1, 1], &[-1.0, -1.0]), [0; 3]);
+    // And none above.
+    assert_eq!(voted(&[0, 1], &[-1.0, -2.0]), [0; 3]);
+    assert_eq!(voted(&[0, 1], &[-2.0, -1.0]), [1; 3]);
+    // Sums need no sum of weights to be divided by.
+    assert_eq!(voted(&[1, 2], &[1.0, -1.0]), [1; 3]);
+    let soft = VotingClassifier::new().estimator("a", DummyClassifier::new()).weights([0.0]);
+    assert!(soft.voting(Voting::Soft).fit(&x, &y, ..).is_err());
+}
+
+/// Two classes of iris, and one sample of the third one.
+fn rare() -> (Tensor, Tensor) {
+    let iris = load_iris().unwrap();
+    let part = |of: &Tensor| of.get(&[(..101i64).into()]).execute().unwrap();
+    (part(&iris.data), part(&iris.target))
+}
+
+#[test]
+fn a_class_that_training_sets_lack_has_chances() {
+    let (x, y) = rare();
+    let methods = [CalibrationMethod::Sigmoid, CalibrationMethod::Isotonic, CalibrationMethod::Temperature];
+    for (method, has_decisions) in methods.into_iter().flat_map(|method| [(method, true), (method, false)]) {
+        let calibrated = CalibratedClassifierCV::new().method(method);
+        let calibrated = if has_decisions { calibrated } else { calibrated.estimator(GaussianNB::new()) };
+        let model = calibrated.fit(&x, &y, ..).unwrap();
+        let chances = model.predict_proba(&x).execute().unwrap();
+        assert_eq!(chances.shape().unwrap(), [101, 3], "{method:?}");
+        let is_one = chances.sum(1).isclose(1.0, 0.0, 1e-9).all(..).item().unwrap();
+        assert!(is_one.is_true(), "{method:?}");
+        let told = model.predict(&x).to_vec::<i64>().unwrap();
+        let right = (0..100).filter(|&at| told[at] == i64::from(49 < at)).count();
+        assert!(95 <= right, "{method:?}: {right}");
+    }
+    // A training set of one class knows that one alone.
+    let (x, y) = (arange(9).reshape(&[9, 1]), arange(9).greater(7.0).astype(DType::I64));
+    for method in methods {
+        let calibrated = CalibratedClassifierCV::new().method(method).estimator(GaussianNB::new());
+        let model = calibrated.fit(&x, &y, ..).unwrap();
+        let chances = model.predict_proba(&x).to_vec::<f64>().unwrap();
+        assert!(
+            chances.chunks(2).all(|pair| (pair[0] + pair[1] - 1.0).abs() < 1e-9),
+            "{method:?}: {chances:?}"
+        );
+        assert!(chances[0] > 0.5, "{method:?}: {chances:?}");
+    }
+}
+
+#[test]
+fn penalties_are_chosen_where_folds_lack_a_class() {
+    let (x, y) = rare();
+    for refit in [true, false] {
+        let estimator = LogisticRegressionCV::new().cs([0.1, 1.0]).refit(refit);
+        let model = estimator.fit(&x, &y, ..).unwrap();
+        assert_eq!((&model.model.classes[..], model.model.coef.dim()), (&[0, 1, 2][..], (3, 4)));
+        assert!(model.coefs_paths.iter().all(|coef| coef.is_finite()), "{refit}");
+        assert!(0.95 < model.score(&x, &y, ..).unwrap(), "{refit}");
+    }
+    // One class alone, as one of two.
+    let (x, y) = (arange(9).reshape(&[9, 1]), arange(9).greater(7.0).astype(DType::I64));
+    let model = LogisticRegressionCV::new().cs([1.0]).refit(false).fit(&x, &y, ..).unwrap();
+    assert_eq!(model.predict(&x).to_vec::<i64>().unwrap()[..5], [0; 5]);
 }

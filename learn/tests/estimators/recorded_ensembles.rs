@@ -103,7 +103,10 @@ fn votes() {
         let y = case.labels();
         let model = set(voting, case).fit(x, &y, case.options()).unwrap();
         case.attribute("classes", numbers(&model.classes), 0.0);
-        same_map(case, x, &model, &y);
+        same(case, x, &model, &y);
+        if has(case, "transform") {
+            case.method("transform", &model.transform(x), NEAR);
+        }
     });
     each("VotingRegressor", |case, x| {
         let voting = VotingRegressor::new().any("ridge", regressor("ridge")).any("tree", regressor("tree"));

@@ -46,6 +46,10 @@ class Calibrated(calibration.CalibratedClassifierCV):
 
 for on in ("two", "three"):
     for weights in (False, True):
+        # Of a negative sum, and of one that is zero.
+        for params in ({"weights": [0.5, -2.0, 0.25]}, {"weights": [1.0, -2.0, 1.0]}):
+            case("VotingClassifier", ensemble.VotingClassifier(bases("bayes line stump"), **params), on, params,
+                 ("classes_",), ("predict", "score"), weights)
         for params in ({}, {"weights": [1.0, 1.0, 2.5]}):
             case("VotingClassifier", ensemble.VotingClassifier(bases("bayes line stump"), **params), on, params,
                  ("classes_",), ("predict", "transform", "score"), weights)
