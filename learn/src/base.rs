@@ -29,6 +29,19 @@ pub trait Estimator {
     /// Those of the estimator's own `fit`; `ValueError` if it needs a target and there is none.
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<Self::Fitted>;
 
+    /// Whether a fit takes weights of samples. scikit-learn's other estimators have no parameter
+    /// `sample_weight`: with weights, a fit of those is a `TypeError`.
+    ///
+    /// ```
+    /// use tharsis_learn::base::Estimator;
+    /// use tharsis_learn::linear_model::Ridge;
+    /// use tharsis_learn::neighbors::KNeighborsRegressor;
+    /// assert!(Ridge::new().takes_weights() && !KNeighborsRegressor::new().takes_weights());
+    /// ```
+    fn takes_weights(&self) -> bool {
+        true
+    }
+
     /// scikit-learn's `fit_transform`, of estimators whose samples of the fit are mapped in another way than
     /// those that come later; none of others.
     fn fit_transform_any(

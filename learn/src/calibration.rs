@@ -2,7 +2,7 @@
 
 use crate::base::{Estimator, FitOptions, Predict, classifies};
 use crate::checks::{Nan, Training, refused};
-use crate::held::{AnyClassifier, Classifies, FittedAny, Response, holds, takes_no_weights};
+use crate::held::{AnyClassifier, Classifies, FittedAny, Response, holds};
 use crate::isotonic::{FittedIsotonicRegression, IsotonicRegression, OutOfBounds};
 use crate::labels::{Classes, class_tensor, log_sum_exp, spread};
 use crate::model_selection::{Fit, Folds, Validation, cross_val_tell, each_split};
@@ -182,12 +182,10 @@ impl CalibratedClassifierCV {
     /// A model with the weights of the samples, if it takes weights.
     #[track_caller]
     fn model(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<FittedAny<Classifies>> {
-        match self.estimator.fit_any(x, Some(y), options) {
-            Err(error) if takes_no_weights(&error) => {
-                self.estimator.fit_any(x, Some(y), &options.unweighted())
-            }
-            made => made,
+        if self.estimator.takes_weights() {
+            return self.estimator.fit_any(x, Some(y), options);
         }
+        self.estimator.fit_any(x, Some(y), &options.unweighted())
     }
 
     /// The curves of what a model tells of samples.

@@ -175,6 +175,10 @@ impl TransformedTargetRegressor {
 impl Estimator for TransformedTargetRegressor {
     type Fitted = FittedTransformedTargetRegressor;
 
+    fn takes_weights(&self) -> bool {
+        self.regressor.takes_weights()
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

@@ -95,6 +95,9 @@ pub(crate) trait Held: Send + Sync {
     /// The kind of what its models tell.
     fn task(&self) -> Task;
 
+    /// Whether a fit takes weights of samples.
+    fn takes_weights(&self) -> bool;
+
     fn params(&self) -> &dyn Params;
 
     fn params_mut(&mut self) -> &mut dyn Params;
@@ -143,6 +146,10 @@ where
 
     fn task(&self) -> Task {
         E::Fitted::TASK
+    }
+
+    fn takes_weights(&self) -> bool {
+        Estimator::takes_weights(self)
     }
 
     fn params(&self) -> &dyn Params {
@@ -256,19 +263,13 @@ impl<T: Tells> AnyEstimator<T> {
     /// fit.
     #[track_caller]
     pub(crate) fn weighted(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<FittedAny<T>> {
-        self.fit_any(x, Some(y), options).map_err(|error| {
-            if options.weights().is_some() && takes_no_weights(&error) {
-                let text = format!("Underlying estimator {} does not support sample weights.", self.name());
-                return Error::here(GraphError::Type(text));
-            }
-            error
-        })
+        self.check()?;
+        if options.weights().is_some() && !self.held.takes_weights() {
+            let text = format!("Underlying estimator {} does not support sample weights.", self.name());
+            return Err(Error::here(GraphError::Type(text)));
+        }
+        self.fit_any(x, Some(y), options)
     }
-}
-
-/// Whether this is the error of an estimator that takes no weights.
-pub(crate) fn takes_no_weights(error: &Error) -> bool {
-    error.class() == "TypeError" && error.to_string().contains("unexpected keyword argument 'sample_weight'")
 }
 
 impl<T> Clone for AnyEstimator<T> {
@@ -288,6 +289,10 @@ impl<T> fmt::Debug for AnyEstimator<T> {
 
 impl<T: Tells> Estimator for AnyEstimator<T> {
     type Fitted = FittedAny<T>;
+
+    fn takes_weights(&self) -> bool {
+        self.held.takes_weights()
+    }
 
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedAny<T>> {
@@ -514,6 +519,11 @@ impl<T: Tells> Together<T> {
             return Err(refused(format!("Estimator names must not contain __: got [{}]", shown(&wrong))));
         }
         self.all.iter().try_for_each(|(_, estimator)| estimator.check())
+    }
+
+    /// Whether all estimators take weights of samples.
+    pub(crate) fn takes_weights(&self) -> bool {
+        self.all.iter().all(|(_, estimator)| estimator.held.takes_weights())
     }
 
     /// Parameters of the estimators, behind their names.

@@ -4,7 +4,6 @@ use crate::base::{Estimator, FitOptions, Predict, Task, predicts};
 use crate::checks::{Training, refused};
 use crate::held::{
     AnyClassifier, AnyEstimator, AnyRegressor, Classifies, FittedAny, Regresses, Tells, holds,
-    takes_no_weights,
 };
 use crate::params::Params;
 use crate::saved::{Save, saved};
@@ -83,15 +82,13 @@ fn each<T: Tells>(
             "y must have at least two dimensions for multi-output regression but has only one.",
         ));
     };
+    if training.weight.is_some() && !estimator.takes_weights() {
+        return Err(refused("Underlying estimator does not support sample weights."));
+    }
     let options = training.weighted_options();
     let fitted = |target: i64| {
         let column = y.get(&[Index::from(..), Index::from(target)]);
-        estimator.fit_any(&training.x, Some(&column), &options).map_err(|error| {
-            if takes_no_weights(&error) {
-                return refused("Underlying estimator does not support sample weights.");
-            }
-            error
-        })
+        estimator.fit_any(&training.x, Some(&column), &options)
     };
     (0..targets as i64).map(fitted).collect()
 }
@@ -135,6 +132,10 @@ macro_rules! multioutput {
 
         impl Estimator for $estimator {
             type Fitted = $fitted;
+
+            fn takes_weights(&self) -> bool {
+                self.estimator.takes_weights()
+            }
 
             #[track_caller]
             fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<$fitted> {

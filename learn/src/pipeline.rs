@@ -247,6 +247,10 @@ impl<E: Estimator> Pipeline<E> {
 impl<E: Estimator> Estimator for Pipeline<E> {
     type Fitted = FittedPipeline<E::Fitted>;
 
+    fn takes_weights(&self) -> bool {
+        self.last.1.takes_weights()
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

@@ -206,6 +206,10 @@ macro_rules! projection {
         impl Estimator for $name {
             type Fitted = FittedRandomProjection;
 
+            fn takes_weights(&self) -> bool {
+                false
+            }
+
             #[track_caller]
             fn fit_any(
                 &self,

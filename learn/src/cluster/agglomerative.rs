@@ -162,6 +162,10 @@ impl AgglomerativeClustering {
 impl Estimator for AgglomerativeClustering {
     type Fitted = FittedAgglomerativeClustering;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

@@ -50,6 +50,10 @@ impl EmpiricalCovariance {
 impl Estimator for EmpiricalCovariance {
     type Fitted = FittedCovariance;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedCovariance> {
         let training = Training::unsupervised("EmpiricalCovariance", x, options)?.without_weights()?;

@@ -68,6 +68,10 @@ impl ShrunkCovariance {
 impl Estimator for ShrunkCovariance {
     type Fitted = FittedCovariance;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedCovariance> {
         let is_sound = (0.0..=1.0).contains(&self.shrinkage);
@@ -119,6 +123,10 @@ impl LedoitWolf {
 
 impl Estimator for LedoitWolf {
     type Fitted = FittedCovariance;
+
+    fn takes_weights(&self) -> bool {
+        false
+    }
 
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedCovariance> {
@@ -186,6 +194,10 @@ impl OAS {
 
 impl Estimator for OAS {
     type Fitted = FittedCovariance;
+
+    fn takes_weights(&self) -> bool {
+        false
+    }
 
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedCovariance> {

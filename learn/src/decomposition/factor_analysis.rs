@@ -173,6 +173,10 @@ impl FactorAnalysis {
 impl Estimator for FactorAnalysis {
     type Fitted = FittedFactorAnalysis;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedFactorAnalysis> {
         if let Some(count) = self.n_components {

@@ -246,6 +246,10 @@ fn uncorrelated(directions: &Array2<f64>) -> Result<Array2<f64>> {
 impl Estimator for FastICA {
     type Fitted = FittedFastICA;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedFastICA> {
         if let Some(count) = self.n_components {

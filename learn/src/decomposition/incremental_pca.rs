@@ -125,6 +125,10 @@ impl IncrementalPCA {
 impl Estimator for IncrementalPCA {
     type Fitted = FittedIncrementalPCA;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedIncrementalPCA> {
         if let Some(count) = self.n_components {

@@ -373,6 +373,10 @@ fn singular(training: &Training, count: usize) -> Result<Factors> {
 impl Estimator for NMF {
     type Fitted = FittedNMF;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedNMF> {
         let training = self.training(x, options)?;

@@ -411,6 +411,10 @@ impl FittedPCA {
 impl Estimator for PCA {
     type Fitted = FittedPCA;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedPCA> {
         self.fit(x, options)

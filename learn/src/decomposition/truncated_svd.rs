@@ -186,6 +186,10 @@ impl FittedTruncatedSVD {
 impl Estimator for TruncatedSVD {
     type Fitted = FittedTruncatedSVD;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedTruncatedSVD> {
         self.fit(x, options)

@@ -155,6 +155,10 @@ impl LinearDiscriminantAnalysis {
 impl Estimator for LinearDiscriminantAnalysis {
     type Fitted = FittedLinearDiscriminantAnalysis;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

@@ -133,6 +133,10 @@ impl QuadraticDiscriminantAnalysis {
 impl Estimator for QuadraticDiscriminantAnalysis {
     type Fitted = FittedQuadraticDiscriminantAnalysis;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

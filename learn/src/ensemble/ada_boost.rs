@@ -7,7 +7,6 @@ use crate::checks::{Nan, Training, refused};
 use crate::dense::tensor;
 use crate::held::{
     AnyClassifier, AnyEstimator, AnyRegressor, Classifies, FittedAny, Importances, Regresses, Tells, holds,
-    takes_no_weights,
 };
 use crate::labels::{Classes, class_tensor};
 use crate::params::{Params, words};
@@ -193,12 +192,7 @@ impl AdaBoostClassifier {
         let training = rounds.training;
         let options = training.options().sample_weight(&weight);
         let estimator = estimator.seeded(random_state.wrapping_add(at as u64))?;
-        let model = estimator.fit_any(&training.x, Some(labels), &options).map_err(|error| {
-            if takes_no_weights(&error) {
-                return refused(format!("{} doesn't support sample_weight.", estimator.name()));
-            }
-            error
-        })?;
+        let model = estimator.fit_any(&training.x, Some(labels), &options)?;
         let is_wrong = model.predict(&training.x).not_equal(labels).astype(DType::F64);
         let is_wrong = training.engine.kept(&is_wrong)?;
         let sums = training.engine.run(&[&(&is_wrong * &weight).sum(..), &weight.sum(..)])?;
@@ -438,6 +432,10 @@ impl Estimator for AdaBoostClassifier {
         options: &FitOptions,
     ) -> Result<FittedAdaBoostClassifier> {
         self.check()?;
+        let Boosting { estimator, .. } = &self.boosting;
+        if !estimator.takes_weights() {
+            return Err(refused(format!("{} doesn't support sample_weight.", estimator.name())));
+        }
         let training = Training::supervised(CLASSIFIER, x, y, options)?;
         training.check_finite(Nan::Refused)?;
         let classes = Classes::of(&training)?;

@@ -7,7 +7,6 @@ use crate::checks::{Training, refused, samples_for};
 use crate::dense::positions;
 use crate::held::{
     AnyClassifier, AnyEstimator, AnyRegressor, Classifies, FittedAny, Regresses, Tells, holds,
-    takes_no_weights,
 };
 use crate::labels::{Classes, class_tensor, spread};
 use crate::model_selection::Share;
@@ -161,7 +160,8 @@ impl<T: Tells> Bagging<T> {
         if columns < features {
             return Err(refused("max_features must be <= n_features"));
         }
-        let (mut models, mut draws, mut takes_weights) = (Vec::new(), Vec::new(), true);
+        let takes_weights = self.estimator.takes_weights();
+        let (mut models, mut draws) = (Vec::new(), Vec::new());
         for at in 0..self.n_estimators as u64 {
             let generator = default_rng_words(&[self.random_state, at]);
             let chosen = self.features(training, &generator, features)?;
@@ -169,14 +169,7 @@ impl<T: Tells> Bagging<T> {
             let x = selected(&training.x, &chosen, columns);
             let estimator = self.estimator.seeded(self.random_state.wrapping_add(at + 1))?;
             let drawn = Drawn { training, x: &x, y, counts: counts.as_ref() };
-            let model = match if takes_weights { drawn.weighted(&estimator) } else { drawn.rows(&estimator) }
-            {
-                Err(error) if takes_weights && takes_no_weights(&error) => {
-                    takes_weights = false;
-                    drawn.rows(&estimator)?
-                }
-                made => made?,
-            };
+            let model = if takes_weights { drawn.weighted(&estimator) } else { drawn.rows(&estimator) }?;
             models.push((chosen, model));
             draws.extend(counts.filter(|_| self.oob_score));
         }
@@ -415,6 +408,10 @@ bags!(
 impl Estimator for BaggingClassifier {
     type Fitted = FittedBaggingClassifier;
 
+    fn takes_weights(&self) -> bool {
+        self.bagging.estimator.takes_weights()
+    }
+
     #[track_caller]
     fn fit_any(
         &self,
@@ -444,6 +441,10 @@ impl Estimator for BaggingClassifier {
 
 impl Estimator for BaggingRegressor {
     type Fitted = FittedBaggingRegressor;
+
+    fn takes_weights(&self) -> bool {
+        self.bagging.estimator.takes_weights()
+    }
 
     #[track_caller]
     fn fit_any(

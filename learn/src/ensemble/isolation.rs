@@ -356,6 +356,10 @@ fn scores(trees: &Trees, samples: usize, x: &Tensor) -> Result<Tensor> {
 impl Estimator for IsolationForest {
     type Fitted = FittedIsolationForest;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedIsolationForest> {
         self.check()?;

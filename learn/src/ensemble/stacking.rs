@@ -167,6 +167,10 @@ impl<T: Tells> Stacking<T> {
         Ok(Stack { models, last, passthrough: self.passthrough })
     }
 
+    fn takes_weights(&self) -> bool {
+        self.estimators.takes_weights() && self.last.takes_weights()
+    }
+
     fn params(&self) -> Vec<(String, Setting)> {
         let own = [("passthrough".to_owned(), self.passthrough.setting())];
         let last = crate::held::inner("final_estimator", self.last.params());
@@ -399,6 +403,10 @@ impl StackingRegressor {
 impl Estimator for StackingClassifier {
     type Fitted = FittedStackingClassifier;
 
+    fn takes_weights(&self) -> bool {
+        self.stacking.takes_weights()
+    }
+
     #[track_caller]
     fn fit_any(
         &self,
@@ -416,6 +424,10 @@ impl Estimator for StackingClassifier {
 
 impl Estimator for StackingRegressor {
     type Fitted = FittedStackingRegressor;
+
+    fn takes_weights(&self) -> bool {
+        self.stacking.takes_weights()
+    }
 
     #[track_caller]
     fn fit_any(

@@ -236,6 +236,10 @@ impl VotingRegressor {
 impl Estimator for VotingClassifier {
     type Fitted = FittedVotingClassifier;
 
+    fn takes_weights(&self) -> bool {
+        self.estimators.takes_weights()
+    }
+
     #[track_caller]
     fn fit_any(
         &self,
@@ -270,6 +274,10 @@ impl Estimator for VotingClassifier {
 
 impl Estimator for VotingRegressor {
     type Fitted = FittedVotingRegressor;
+
+    fn takes_weights(&self) -> bool {
+        self.estimators.takes_weights()
+    }
 
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedVotingRegressor> {

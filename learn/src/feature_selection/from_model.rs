@@ -184,6 +184,10 @@ where
 {
     type Fitted = FittedSelectFromModel<E::Fitted>;
 
+    fn takes_weights(&self) -> bool {
+        self.estimator.takes_weights()
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

@@ -115,6 +115,10 @@ where
 {
     type Fitted = FittedRFE<E::Fitted>;
 
+    fn takes_weights(&self) -> bool {
+        self.estimator.takes_weights()
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedRFE<E::Fitted>> {
         let training = Training::supervised(NAME, x, y, options)?;

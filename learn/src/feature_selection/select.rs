@@ -136,6 +136,10 @@ macro_rules! selector {
         impl Estimator for $name {
             type Fitted = FittedSelect;
 
+            fn takes_weights(&self) -> bool {
+                false
+            }
+
             #[track_caller]
             fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedSelect> {
                 let is_sound: fn($kind) -> bool = $is_sound;

@@ -145,6 +145,10 @@ impl<E: Estimator<Fitted: Predict>> SequentialFeatureSelector<E> {
 impl<E: Estimator<Fitted: Predict>> Estimator for SequentialFeatureSelector<E> {
     type Fitted = FittedSequentialFeatureSelector;
 
+    fn takes_weights(&self) -> bool {
+        self.estimator.takes_weights()
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

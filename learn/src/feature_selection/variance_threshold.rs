@@ -70,6 +70,10 @@ impl VarianceThreshold {
 impl Estimator for VarianceThreshold {
     type Fitted = FittedVarianceThreshold;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

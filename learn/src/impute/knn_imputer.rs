@@ -131,6 +131,10 @@ impl KNNImputer {
 impl Estimator for KNNImputer {
     type Fitted = FittedKNNImputer;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedKNNImputer> {
         check_count(NAME, "n_neighbors", self.n_neighbors, 1)?;

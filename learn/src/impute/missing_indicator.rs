@@ -122,6 +122,10 @@ impl MissingIndicator {
 impl Estimator for MissingIndicator {
     type Fitted = FittedMissingIndicator;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

@@ -204,6 +204,10 @@ fn most_frequent(x: &Tensor, columns: usize) -> Tensor {
 impl Estimator for SimpleImputer {
     type Fitted = FittedSimpleImputer;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedSimpleImputer> {
         if self.missing_values.is_infinite() {

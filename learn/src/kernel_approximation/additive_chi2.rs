@@ -106,6 +106,10 @@ const NEGATIVE: &str = "Negative values in data passed to X in AdditiveChi2Sampl
 impl Estimator for AdditiveChi2Sampler {
     type Fitted = FittedAdditiveChi2Sampler;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

@@ -112,6 +112,10 @@ impl PolynomialCountSketch {
 impl Estimator for PolynomialCountSketch {
     type Fitted = FittedPolynomialCountSketch;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

@@ -156,6 +156,10 @@ impl RBFSampler {
 impl Estimator for RBFSampler {
     type Fitted = FittedRBFSampler;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedRBFSampler> {
         check_components("RBFSampler", self.n_components)?;
@@ -323,6 +327,10 @@ impl SkewedChi2Sampler {
 
 impl Estimator for SkewedChi2Sampler {
     type Fitted = FittedSkewedChi2Sampler;
+
+    fn takes_weights(&self) -> bool {
+        false
+    }
 
     #[track_caller]
     fn fit_any(

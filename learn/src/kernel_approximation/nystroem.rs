@@ -202,6 +202,10 @@ impl Nystroem {
 impl Estimator for Nystroem {
     type Fitted = FittedNystroem;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedNystroem> {
         self.check()?;

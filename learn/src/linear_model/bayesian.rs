@@ -353,6 +353,10 @@ fn by_factor(
 impl Estimator for ARDRegression {
     type Fitted = FittedARDRegression;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedARDRegression> {
         self.check()?;

@@ -355,6 +355,10 @@ fits! {
 impl Estimator for Lars {
     type Fitted = FittedLars;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedLars> {
         check_count("Lars", "n_nonzero_coefs", self.n_nonzero_coefs, 1)?;
@@ -367,6 +371,10 @@ impl Estimator for Lars {
 impl Estimator for LassoLars {
     type Fitted = FittedLars;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedLars> {
         check_not_negative("LassoLars", "alpha", self.alpha)?;
@@ -378,6 +386,10 @@ impl Estimator for LassoLars {
 
 impl Estimator for LassoLarsIC {
     type Fitted = FittedLassoLarsIC;
+
+    fn takes_weights(&self) -> bool {
+        false
+    }
 
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedLassoLarsIC> {

@@ -143,6 +143,10 @@ fn between(path: &Path, alpha: f64) -> Array1<f64> {
 impl Estimator for LassoLarsCV {
     type Fitted = FittedLassoLarsCV;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedLassoLarsCV> {
         let name = "LassoLarsCV";
@@ -191,6 +195,10 @@ impl Estimator for LassoLarsCV {
 
 impl Estimator for OrthogonalMatchingPursuitCV {
     type Fitted = FittedOrthogonalMatchingPursuitCV;
+
+    fn takes_weights(&self) -> bool {
+        false
+    }
 
     #[track_caller]
     fn fit_any(

@@ -61,6 +61,10 @@ fits! {
 impl Estimator for OrthogonalMatchingPursuit {
     type Fitted = FittedOrthogonalMatchingPursuit;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

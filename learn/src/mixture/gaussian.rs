@@ -314,6 +314,10 @@ struct Start {
 impl Estimator for GaussianMixture {
     type Fitted = FittedGaussianMixture;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedGaussianMixture> {
         self.check()?;

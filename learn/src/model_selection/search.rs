@@ -146,6 +146,10 @@ macro_rules! options {
         impl<E: Estimator<Fitted: Predict> + Params + Clone> Estimator for $search<E> {
             type Fitted = FittedSearch<E::Fitted>;
 
+            fn takes_weights(&self) -> bool {
+                self.search.estimator.takes_weights()
+            }
+
             #[track_caller]
             fn fit_any(
                 &self,

@@ -88,6 +88,10 @@ impl OneVsOneClassifier {
 impl Estimator for OneVsOneClassifier {
     type Fitted = FittedOneVsOneClassifier;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

@@ -101,6 +101,10 @@ impl OneVsRestClassifier {
 impl Estimator for OneVsRestClassifier {
     type Fitted = FittedOneVsRestClassifier;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

@@ -90,6 +90,10 @@ impl KNeighborsClassifier {
 impl Estimator for KNeighborsClassifier {
     type Fitted = FittedKNeighborsClassifier;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

@@ -86,6 +86,10 @@ impl KNeighborsRegressor {
 impl Estimator for KNeighborsRegressor {
     type Fitted = FittedKNeighborsRegressor;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

@@ -134,6 +134,10 @@ impl LocalOutlierFactor {
 impl Estimator for LocalOutlierFactor {
     type Fitted = FittedLocalOutlierFactor;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

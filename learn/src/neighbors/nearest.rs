@@ -97,6 +97,10 @@ impl NearestNeighbors {
 impl Estimator for NearestNeighbors {
     type Fitted = FittedNearestNeighbors;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

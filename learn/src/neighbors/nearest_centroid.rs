@@ -273,6 +273,10 @@ fn median(numbers: &Array1<f64>) -> f64 {
 impl Estimator for NearestCentroid {
     type Fitted = FittedNearestCentroid;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedNearestCentroid> {
         self.check()?;

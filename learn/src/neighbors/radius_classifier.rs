@@ -159,6 +159,10 @@ impl RadiusNeighborsClassifier {
 impl Estimator for RadiusNeighborsClassifier {
     type Fitted = FittedRadiusNeighborsClassifier;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

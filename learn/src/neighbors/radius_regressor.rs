@@ -88,6 +88,10 @@ impl RadiusNeighborsRegressor {
 impl Estimator for RadiusNeighborsRegressor {
     type Fitted = FittedRadiusNeighborsRegressor;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

@@ -78,6 +78,10 @@ impl Binarizer {
 impl Estimator for Binarizer {
     type Fitted = Binarizer;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<Binarizer> {
         Training::unsupervised("Binarizer", x, options)?.without_weights()?;

@@ -59,6 +59,10 @@ impl KernelCenterer {
 impl Estimator for KernelCenterer {
     type Fitted = FittedKernelCenterer;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedKernelCenterer> {
         let training = Training::unsupervised("KernelCenterer", x, options)?.without_weights()?;

@@ -84,6 +84,10 @@ impl LabelEncoder {
 impl Estimator for LabelEncoder {
     type Fitted = FittedLabelEncoder;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     /// As [`fit`](LabelEncoder::fit): the labels stand in the place of samples.
     #[track_caller]
     fn fit_any(&self, y: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedLabelEncoder> {
@@ -202,6 +206,10 @@ impl LabelBinarizer {
 
 impl Estimator for LabelBinarizer {
     type Fitted = FittedLabelBinarizer;
+
+    fn takes_weights(&self) -> bool {
+        false
+    }
 
     /// As [`fit`](LabelBinarizer::fit): the labels stand in the place of samples.
     #[track_caller]

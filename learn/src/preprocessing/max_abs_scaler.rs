@@ -124,6 +124,10 @@ impl FittedMaxAbsScaler {
 impl Estimator for MaxAbsScaler {
     type Fitted = FittedMaxAbsScaler;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedMaxAbsScaler> {
         self.fit(x, options)

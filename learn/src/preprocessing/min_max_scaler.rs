@@ -189,6 +189,10 @@ impl FittedMinMaxScaler {
 impl Estimator for MinMaxScaler {
     type Fitted = FittedMinMaxScaler;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedMinMaxScaler> {
         self.fit(x, options)

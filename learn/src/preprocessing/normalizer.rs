@@ -103,6 +103,10 @@ impl Normalizer {
 impl Estimator for Normalizer {
     type Fitted = Normalizer;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<Normalizer> {
         Training::unsupervised("Normalizer", x, options)?.without_weights()?;

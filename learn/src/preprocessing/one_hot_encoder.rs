@@ -177,6 +177,10 @@ impl OneHotEncoder {
 impl Estimator for OneHotEncoder {
     type Fitted = FittedOneHotEncoder;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedOneHotEncoder> {
         self.frequent.check("OneHotEncoder")?;

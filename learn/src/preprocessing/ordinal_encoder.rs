@@ -170,6 +170,10 @@ fn numbered(categories: &Categories, rare: &[bool]) -> usize {
 impl Estimator for OrdinalEncoder {
     type Fitted = FittedOrdinalEncoder;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedOrdinalEncoder> {
         self.check()?;

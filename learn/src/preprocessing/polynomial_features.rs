@@ -189,6 +189,10 @@ impl PolynomialFeatures {
 impl Estimator for PolynomialFeatures {
     type Fitted = FittedPolynomialFeatures;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

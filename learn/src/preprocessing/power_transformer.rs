@@ -393,6 +393,10 @@ fn shrunk(y: &Tensor, m: &Tensor) -> Tensor {
 impl Estimator for PowerTransformer {
     type Fitted = FittedPowerTransformer;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

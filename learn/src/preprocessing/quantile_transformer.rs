@@ -107,6 +107,10 @@ impl QuantileTransformer {
 impl Estimator for QuantileTransformer {
     type Fitted = FittedQuantileTransformer;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

@@ -113,6 +113,10 @@ pub(crate) fn normal_quantile(share: &Tensor) -> Tensor {
 impl Estimator for RobustScaler {
     type Fitted = FittedRobustScaler;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedRobustScaler> {
         let [low, high] = self.quantile_range;

@@ -344,6 +344,10 @@ fn weighed(
 impl Estimator for TargetEncoder {
     type Fitted = FittedTargetEncoder;
 
+    fn takes_weights(&self) -> bool {
+        false
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedTargetEncoder> {
         self.check()?;

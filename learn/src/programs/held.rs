@@ -117,6 +117,10 @@ impl Held for Member {
         self.estimator.task()
     }
 
+    fn takes_weights(&self) -> bool {
+        self.estimator.takes_weights()
+    }
+
     fn params(&self) -> &dyn Params {
         self.estimator.params()
     }

@@ -26,6 +26,9 @@ pub(super) trait Fit: Send + Sync {
     /// The kind of what its models tell.
     fn task(&self) -> Task;
 
+    /// Whether a fit takes weights of samples.
+    fn takes_weights(&self) -> bool;
+
     /// Its parameters by name.
     fn params(&self) -> &dyn Params;
 
@@ -118,6 +121,10 @@ where
 
     fn task(&self) -> Task {
         <E::Fitted as Described>::TASK
+    }
+
+    fn takes_weights(&self) -> bool {
+        base::Estimator::takes_weights(self)
     }
 
     fn params(&self) -> &dyn Params {

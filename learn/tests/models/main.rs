@@ -8,3 +8,4 @@ mod named;
 mod parameters;
 mod saved;
 mod searches;
+mod weights;
