@@ -60,6 +60,19 @@ impl Engine {
         Ok(expression.clone())
     }
 
+    /// As [`Engine::stored`] if so many bytes, which a round of a loop holds at the same time, are at most what
+    /// can be stored. Else each pass makes the values again, those of all rounds before it as well.
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
+    pub(crate) fn held(&self, expression: &Tensor, round_bytes: u64) -> Result<Tensor> {
+        if round_bytes <= self.executor.limits().stored_bytes {
+            return self.stored(expression);
+        }
+        Ok(expression.clone())
+    }
+
     /// Asks the executor whether there is time left, by a plan of one number: for loops between passes.
     ///
     /// # Errors

@@ -74,8 +74,9 @@ estimator! {
     /// scikit-learn's `NMF` by coordinate descent: samples as weighted sums of parts, none of which is
     /// negative.
     ///
-    /// The weights of all samples are stored, 8 bytes for each part of each. A step reads the samples twice:
-    /// for the weights, and for the sums that the parts are made of.
+    /// The weights of all samples are stored, before and behind a step: 16 bytes for each part of each. If
+    /// those are more than can be stored, each step makes the ones before it again. A step reads the samples
+    /// twice: for the weights, and for the sums that the parts are made of.
     ///
     /// ```
     /// use tharsis_learn::decomposition::NMF;
@@ -258,7 +259,10 @@ impl NMF {
                 &weights,
                 &gram(&parts, of_weights[1]),
             );
-            let made = in_fixed_chunks(&training.engine.kept(&made)?, count + 1);
+            // The weights before it and these, with a slope for each sample.
+            let numbers = (training.rows as u64).saturating_mul(2 * (count as u64 + 1));
+            let round_bytes = numbers.saturating_mul(size_of::<f64>() as u64);
+            let made = in_fixed_chunks(&training.engine.held(&made, round_bytes)?, count + 1);
             weights = made.get(&[Index::from(..), Index::from(..count as i64)]);
             let slopes = made.get(&[Index::from(..), Index::from(count as i64)]).sum(..);
             let own = in_fixed_chunks(&weights, count);

@@ -25,7 +25,8 @@ const REGRESSOR: &str = "AdaBoostRegressor";
 /// scikit-learn's `AdaBoostClassifier` (SAMME): each classifier is fitted to weights that are larger where
 /// those before it were wrong, and has a vote by its own error.
 ///
-/// The weights of the samples are kept in the store, 8 bytes for each sample.
+/// The weights of the samples are kept in the store, 17 bytes for each sample with those of the next round; if
+/// those are more than can be stored, each round makes the ones before it again.
 ///
 /// ```
 /// use tharsis_learn::datasets::load_breast_cancer;
@@ -160,15 +161,20 @@ impl<'a, T> Rounds<'a, T> {
         }
     }
 
+    /// Bytes that a round holds: numbers and bytes for each sample.
+    fn bytes(&self, numbers: usize, bytes: usize) -> u64 {
+        (self.training.rows as u64).saturating_mul((numbers * size_of::<f64>() + bytes) as u64)
+    }
+
     /// Takes new weights; none if their sum is no number to divide by.
     #[track_caller]
     fn reweigh(&mut self, weight: &Tensor) -> Result<Option<()>> {
-        let weight = self.training.engine.kept(weight)?;
         let sum = self.training.engine.run(&[&weight.sum(..)])?.pop().ok_or_else(lost)?.sum();
         if !sum.is_finite() || sum <= 0.0 {
             return Ok(None);
         }
-        self.weight = self.training.engine.kept(&(weight / sum))?;
+        // The weights before it and these.
+        self.weight = self.training.engine.held(&(weight / sum), self.bytes(2, 0))?;
         Ok(Some(()))
     }
 }
@@ -193,8 +199,9 @@ impl AdaBoostClassifier {
         let options = training.options().sample_weight(&weight);
         let estimator = estimator.seeded(random_state.wrapping_add(at as u64))?;
         let model = estimator.fit_any(&training.x, Some(labels), &options)?;
-        let is_wrong = model.predict(&training.x).not_equal(labels).astype(DType::F64);
-        let is_wrong = training.engine.kept(&is_wrong)?;
+        // A byte for each sample, beside the weights before it and those behind it.
+        let is_wrong = model.predict(&training.x).not_equal(labels);
+        let is_wrong = training.engine.held(&is_wrong, rounds.bytes(2, 1))?.astype(DType::F64);
         let sums = training.engine.run(&[&(&is_wrong * &weight).sum(..), &weight.sum(..)])?;
         let [wrong, all] = <[_; 2]>::try_from(sums).map_err(|_| lost())?;
         let error = wrong.sum() / all.sum();
@@ -242,7 +249,7 @@ impl AdaBoostRegressor {
             Some(&drawn(training, y, &weight, (*random_state, at))?),
             &training.options(),
         )?;
-        let apart = training.engine.kept(&(model.predict(&training.x) - y).abs())?;
+        let apart = training.engine.held(&(model.predict(&training.x) - y).abs(), rounds.bytes(3, 0))?;
         let counted = match &rounds.counts {
             Some(counts) => where_(counts, &apart, 0.0),
             None => apart,
