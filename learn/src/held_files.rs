@@ -21,7 +21,7 @@ use crate::linear_model::{
     FittedOrthogonalMatchingPursuitCV, FittedRidge, FittedRidgeCV, FittedRidgeClassifier,
     FittedRidgeClassifierCV, FittedStochasticClassifier, FittedStochasticRegressor,
 };
-use crate::model_selection::FittedSearch;
+use crate::model_selection::{FittedHalving, FittedSearch};
 use crate::multiclass::{FittedOneVsOneClassifier, FittedOneVsRestClassifier};
 use crate::multioutput::{FittedMultiOutputClassifier, FittedMultiOutputRegressor};
 use crate::naive_bayes::{
@@ -123,6 +123,8 @@ const HOLDING: &[ReadModel] = known_models![
     FittedBaggingClassifier,
     FittedBaggingRegressor,
     FittedCalibratedClassifierCV,
+    FittedHalving<FittedAny<Classifies>>,
+    FittedHalving<FittedAny<Regresses>>,
     FittedMultiOutputClassifier,
     FittedMultiOutputRegressor,
     FittedOneVsOneClassifier,

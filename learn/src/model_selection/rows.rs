@@ -1,8 +1,10 @@
 //! A choice of rows.
 
+use crate::metrics::inputs::settled;
 use std::ops::Range;
 use tharsis_graph::Error as GraphError;
 use tharsis_graph::ops::{CountReduced, Require};
+use tharsis_numeric::random::Generator;
 use tharsis_numeric::select::UNKNOWN;
 use tharsis_numeric::{Error, Index, Tensor, arange, concatenate};
 
@@ -117,6 +119,22 @@ impl Rows {
             Some(found) => Tensor::from(Error::here(GraphError::Value(refusal(&found.to_string())))),
             None => Tensor::from(Error::here(GraphError::Value(refusal("no")))),
         }
+    }
+
+    /// A part of these rows that is drawn, in their order; all if the part is all.
+    ///
+    /// # Errors
+    /// Errors of the run that tells how many there are.
+    #[track_caller]
+    pub(super) fn drawn(&self, part: f64, generator: &Generator) -> crate::Result<Rows> {
+        let positions = settled(&[&self.indices()])?.remove(0);
+        let rows = positions.shape()?.first().copied().unwrap_or(0);
+        let wanted = (part * rows as f64) as usize;
+        if rows <= wanted {
+            return Ok(self.clone());
+        }
+        let chosen = generator.permutation(rows).get(&[Index::from(..wanted as i64)]).sort(0);
+        Ok(Rows::positions(positions.take_at(&chosen, 0), self.count))
     }
 
     /// Checks that these are rows of so many.

@@ -1,16 +1,15 @@
 //! Searches for the parameters whose models score best.
 
 use super::candidates::{Candidate, ParamDistributions, ParamGrid};
+use super::found::FittedSearch;
 use super::scoring::Scoring;
 use super::table::{CvResults, Numbers, ScoreTable, array};
 use super::validation::{Problem, Validation, check_some_fit};
-use crate::base::{ByClass, Estimator, FitOptions, Predict, PredictProba, Task, Transform};
+use crate::base::{Estimator, FitOptions, Predict};
 use crate::held::{inner, unknown};
 use crate::metrics::inputs::value_error;
 use crate::params::{Params, Setting};
-use crate::saved::{Save, decoded, encoded};
 use crate::{Error, Result};
-use std::fmt;
 use tharsis_numeric::Tensor;
 
 /// scikit-learn's `GridSearchCV`: fits with all combinations of some values of parameters, each scored on
@@ -55,31 +54,11 @@ pub struct RandomizedSearchCV<E> {
     random_state: u64,
 }
 
-/// The part that both searches have.
+/// The part that all searches have.
 #[derive(Clone, Debug)]
-struct Search<E> {
-    estimator: E,
-    validation: Validation,
-}
-
-/// A fitted [`GridSearchCV`] or [`RandomizedSearchCV`]. It predicts and maps as its best model.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct FittedSearch<M> {
-    /// scikit-learn's `best_params_`.
-    pub best_params: Candidate,
-    /// scikit-learn's `best_score_`: the mean score of the test sets.
-    pub best_score: f64,
-    /// scikit-learn's `best_index_`: the first candidate of rank 1.
-    pub best_index: usize,
-    /// scikit-learn's `cv_results_`.
-    pub cv_results: CvResults,
-    /// scikit-learn's `n_splits_`.
-    pub n_splits: usize,
-    /// Errors of the fits and scores that failed.
-    pub failures: Vec<Error>,
-    scoring: Scoring,
-    best_model: M,
+pub(super) struct Search<E> {
+    pub(super) estimator: E,
+    pub(super) validation: Validation,
 }
 
 macro_rules! options {
@@ -200,7 +179,7 @@ nested!(
 );
 
 impl<E> Search<E> {
-    fn new(estimator: E) -> Search<E> {
+    pub(super) fn new(estimator: E) -> Search<E> {
         Search { estimator, validation: Validation::default() }
     }
 }
@@ -267,6 +246,41 @@ fn with_candidate<E: Params + Clone>(estimator: &E, candidate: &Candidate) -> Re
     Ok(estimator)
 }
 
+/// Scores of candidates, one behind the other.
+pub(super) struct Scored {
+    params: Vec<Candidate>,
+    /// The mean score of each candidate on the test sets.
+    pub(super) means: Vec<f64>,
+    table: Table,
+    further: Vec<Numbers>,
+    names: Vec<&'static str>,
+    failures: Vec<Error>,
+    scoring: Scoring,
+    splits: usize,
+}
+
+impl Scored {
+    /// The results, of which a function chooses the best by its place.
+    #[track_caller]
+    pub(super) fn found(self, choose: impl FnOnce(&CvResults) -> usize) -> Result<FittedSearch<()>> {
+        let shape = (self.params.len(), self.splits);
+        let further = self.further.into_iter().zip(self.names);
+        let further = further.map(|(numbers, name)| numbers.table(name, shape));
+        let cv_results = self.table.results(self.params, further.collect::<Result<_>>()?, shape)?;
+        let best_index = choose(&cv_results);
+        Ok(FittedSearch {
+            best_params: cv_results.params.get(best_index).cloned().unwrap_or_default(),
+            best_score: cv_results.mean_test_score.get(best_index).copied().unwrap_or(f64::NAN),
+            best_index,
+            cv_results,
+            n_splits: self.splits,
+            failures: self.failures,
+            scoring: self.scoring,
+            best_model: (),
+        })
+    }
+}
+
 impl<E: Estimator<Fitted: Predict> + Params + Clone> Search<E> {
     #[track_caller]
     fn fitted(
@@ -277,6 +291,16 @@ impl<E: Estimator<Fitted: Predict> + Params + Clone> Search<E> {
         options: &FitOptions,
     ) -> Result<FittedSearch<E::Fitted>> {
         let (found, problem) = self.results(candidates, x, y, options)?;
+        self.refitted(found, &problem)
+    }
+
+    /// The results with the model of the best candidate, fitted to all samples.
+    #[track_caller]
+    pub(super) fn refitted(
+        &self,
+        found: FittedSearch<()>,
+        problem: &Problem,
+    ) -> Result<FittedSearch<E::Fitted>> {
         let whole = problem.whole();
         let best = with_candidate(&self.estimator, &found.best_params)?;
         let best_model = best.fit_any(&whole.x, Some(&whole.y), &whole.options)?;
@@ -305,14 +329,46 @@ impl<E: Estimator<Fitted: Predict> + Params + Clone> Search<E> {
         options: &FitOptions,
     ) -> Result<(FittedSearch<()>, Problem)> {
         self.check_names(&candidates)?;
+        let (problem, mut scored) = self.begin(x, y, options)?;
+        self.add(&mut scored, candidates, &problem)?;
+        let first = |results: &CvResults| results.rank_test_score.iter().position(|&rank| rank == 1);
+        let found = scored.found(|results| first(results).unwrap_or(0))?;
+        Ok((found, problem))
+    }
+
+    /// The data of a search, and no scores yet.
+    #[track_caller]
+    pub(super) fn begin(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<(Problem, Scored)> {
         let validation = Validation { fit: options.clone(), ..self.validation.clone() };
         let scoring = validation.scoring;
         let names: Vec<&str> = validation.further_scoring.iter().map(Scoring::name).collect();
-        let mut further: Vec<Numbers> = names.iter().map(|_| Numbers::default()).collect();
         let mut problem = Problem::new(x, y, validation, E::Fitted::TASK)?;
         problem.weighs_scores = true;
-        let (rows, columns) = (candidates.len(), problem.splits.len());
-        let (mut table, mut failures, mut fitted) = (Table::default(), Vec::new(), 0);
+        let scored = Scored {
+            params: Vec::new(),
+            means: Vec::new(),
+            table: Table::default(),
+            further: names.iter().map(|_| Numbers::default()).collect(),
+            names,
+            failures: Vec::new(),
+            scoring,
+            splits: problem.splits.len(),
+        };
+        Ok((problem, scored))
+    }
+
+    /// Adds the scores of some candidates.
+    ///
+    /// # Errors
+    /// `ValueError` if all fits fail; errors of the fits.
+    #[track_caller]
+    pub(super) fn add(
+        &self,
+        scored: &mut Scored,
+        candidates: Vec<Candidate>,
+        problem: &Problem,
+    ) -> Result<()> {
+        let (mut failures, mut fitted) = (Vec::new(), 0);
         for candidate in &candidates {
             // A value out of its range fails the fits of this candidate alone.
             let estimator = with_candidate(&self.estimator, candidate);
@@ -320,35 +376,24 @@ impl<E: Estimator<Fitted: Predict> + Params + Clone> Search<E> {
                 estimator.clone()?.fit_any(&fit.x, Some(&fit.y), &fit.options)
             })?;
             fitted += made.fitted();
-            table.scores.add(made.test_score, made.train_score);
-            for (numbers, made) in further.iter_mut().zip(made.further) {
+            scored.means.push(made.test_score.iter().sum::<f64>() / made.test_score.len() as f64);
+            scored.table.scores.add(made.test_score, made.train_score);
+            for (numbers, made) in scored.further.iter_mut().zip(made.further) {
                 numbers.add(made.test_score, made.train_score);
             }
-            table.fit_time.extend(made.fit_time);
-            table.score_time.extend(made.score_time);
+            scored.table.fit_time.extend(made.fit_time);
+            scored.table.score_time.extend(made.score_time);
             failures.extend(made.failures);
         }
-        check_some_fit(&failures, fitted, rows * columns)?;
-        let further = further.into_iter().zip(names);
-        let further = further.map(|(numbers, name)| numbers.table(name, (rows, columns)));
-        let cv_results = table.results(candidates, further.collect::<Result<_>>()?, (rows, columns))?;
-        let best_index = cv_results.rank_test_score.iter().position(|&rank| rank == 1).unwrap_or(0);
-        let found = FittedSearch {
-            best_params: cv_results.params.get(best_index).cloned().unwrap_or_default(),
-            best_score: cv_results.mean_test_score.get(best_index).copied().unwrap_or(f64::NAN),
-            best_index,
-            cv_results,
-            n_splits: columns,
-            failures,
-            scoring,
-            best_model: (),
-        };
-        Ok((found, problem))
+        check_some_fit(&failures, fitted, candidates.len() * problem.splits.len())?;
+        scored.failures.extend(failures);
+        scored.params.extend(candidates);
+        Ok(())
     }
 
     /// Checks that there are candidates, and that all their names are parameters.
     #[track_caller]
-    fn check_names(&self, candidates: &[Candidate]) -> Result<()> {
+    pub(super) fn check_names(&self, candidates: &[Candidate]) -> Result<()> {
         if candidates.is_empty() {
             return Err(value_error(
                 "No fits were performed. Was the CV iterator empty? Were there no candidates?",
@@ -398,150 +443,5 @@ impl Table {
             fit_time: array(self.fit_time, shape)?,
             score_time: array(self.score_time, shape)?,
         })
-    }
-}
-
-impl<M> FittedSearch<M> {
-    /// scikit-learn's `best_estimator_`: the model of the best parameters, fitted on all samples.
-    #[must_use]
-    pub fn best_model(&self) -> &M {
-        &self.best_model
-    }
-}
-
-impl<M: Predict> FittedSearch<M> {
-    /// The predictions of the best model for samples (n, d), as an expression.
-    #[track_caller]
-    pub fn predict(&self, x: &Tensor) -> Tensor {
-        self.best_model.predict(x)
-    }
-
-    /// The probabilities of classes by the best model, as an expression; none if it tells none.
-    pub(crate) fn chances(&self, x: &Tensor) -> Option<Tensor> {
-        self.best_model.probabilities(x).map(|(_, chances)| chances)
-    }
-
-    /// The decisions of the best model, as an expression; none if it tells none.
-    pub(crate) fn decided(&self, x: &Tensor) -> Option<Tensor> {
-        self.best_model.decisions(x).map(|(_, decisions)| decisions)
-    }
-
-    /// The name of the score by which was chosen.
-    pub(crate) fn scored_by(&self) -> &'static str {
-        self.scoring.name()
-    }
-
-    /// The score of the best model, by the score of the search.
-    ///
-    /// # Errors
-    /// Those of the score.
-    #[track_caller]
-    pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
-        self.score_any(x, y, &options.into())
-    }
-}
-
-impl<M: Predict> Predict for FittedSearch<M> {
-    const TASK: Task = M::TASK;
-
-    fn name(&self) -> &'static str {
-        self.best_model.name()
-    }
-
-    #[track_caller]
-    fn predict(&self, x: &Tensor) -> Tensor {
-        self.best_model.predict(x)
-    }
-
-    fn class_labels(&self) -> Option<&[i64]> {
-        self.best_model.class_labels()
-    }
-
-    #[track_caller]
-    fn probabilities(&self, x: &Tensor) -> Option<ByClass<'_>> {
-        self.best_model.probabilities(x)
-    }
-
-    #[track_caller]
-    fn decisions(&self, x: &Tensor) -> Option<ByClass<'_>> {
-        self.best_model.decisions(x)
-    }
-
-    #[track_caller]
-    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
-        self.scoring.of(&self.best_model, x, y, options)
-    }
-}
-
-impl<M: PredictProba> PredictProba for FittedSearch<M> {
-    fn classes(&self) -> &[i64] {
-        self.best_model.classes()
-    }
-
-    #[track_caller]
-    fn predict_proba(&self, x: &Tensor) -> Tensor {
-        self.best_model.predict_proba(x)
-    }
-
-    #[track_caller]
-    fn predict_log_proba(&self, x: &Tensor) -> Tensor {
-        self.best_model.predict_log_proba(x)
-    }
-}
-
-impl<M: Transform> Transform for FittedSearch<M> {
-    #[track_caller]
-    fn transform(&self, x: &Tensor) -> Tensor {
-        self.best_model.transform(x)
-    }
-}
-
-/// The part of a search in a file beside its model: the best candidate, its score and place, the table, the
-/// number of splits and the name of the score.
-type SavedSearch = (Candidate, f64, usize, CvResults, usize, Option<String>);
-
-impl<M: Save> Save for FittedSearch<M> {
-    const KIND: &'static str = "Search";
-
-    /// Without the `failures`, which are errors of this process.
-    #[track_caller]
-    fn body(&self) -> Result<Vec<u8>> {
-        let scoring = self.scoring.is_named().then(|| self.scoring.name().to_owned());
-        let (kind, body) = self.best_model.kind_and_body()?;
-        let (params, results) = (&self.best_params, &self.cv_results);
-        encoded(&((params, self.best_score, self.best_index, results, self.n_splits, scoring), kind, body))
-    }
-
-    fn of_body(body: &[u8]) -> Option<FittedSearch<M>> {
-        let (search, kind, body): (SavedSearch, String, Vec<u8>) = decoded(body)?;
-        let (best_params, best_score, best_index, cv_results, n_splits, scoring) = search;
-        let scoring = match scoring {
-            Some(name) => Scoring::named(&name).ok()?,
-            None => Scoring::default(),
-        };
-        if cv_results.params.len() <= best_index || !cv_results.is_sound(n_splits) {
-            return None;
-        }
-        Some(FittedSearch {
-            best_params,
-            best_score,
-            best_index,
-            cv_results,
-            n_splits,
-            failures: Vec::new(),
-            scoring,
-            best_model: M::of_kind(&kind, &body)?,
-        })
-    }
-}
-
-impl<M: fmt::Display> fmt::Display for FittedSearch<M> {
-    /// The best parameters with their score, and the text of the best model.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "best of {} candidates:", self.cv_results.params.len())?;
-        for (name, value) in &self.best_params {
-            write!(f, " {name}={value}")?;
-        }
-        write!(f, ", mean score {}\n{}", self.best_score, self.best_model)
     }
 }

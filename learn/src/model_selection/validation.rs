@@ -418,6 +418,22 @@ impl Problem {
         Fit { x: rows.of(&self.x), y: rows.of(&self.y), options }
     }
 
+    /// The number of samples.
+    pub(super) fn rows(&self) -> Result<usize> {
+        Ok(self.x.shape()?.first().copied().unwrap_or(0))
+    }
+
+    /// The number of classes of the targets.
+    #[track_caller]
+    pub(super) fn classes(&self) -> Result<usize> {
+        self.within(|| Ok(settled(&[&self.y.unique()])?.remove(0).shape()?.first().copied().unwrap_or(0)))
+    }
+
+    /// Runs a function whose own passes are those of the executor of the options.
+    pub(super) fn within<T>(&self, run: impl FnOnce() -> T) -> T {
+        with_default(self.options.fit.chosen_executor(), run)
+    }
+
     /// All samples.
     pub(super) fn whole(&self) -> Fit {
         Fit { x: self.x.clone(), y: self.y.clone(), options: self.options.fit.clone() }
@@ -517,7 +533,7 @@ impl Problem {
     /// Results of fits for their test sets, in the order of the samples.
     #[track_caller]
     fn told(&self, mut tell: impl FnMut(&Fit, &Tensor) -> Result<Tensor>) -> Result<Tensor> {
-        let rows = self.x.shape()?.first().copied().unwrap_or(0);
+        let rows = self.rows()?;
         let tests: Vec<Tensor> = self.splits.iter().map(|split| split.test.indices()).collect();
         let positions = concatenate(&tests.iter().collect::<Vec<_>>(), 0);
         let order = positions.argsort(0);

@@ -17,7 +17,7 @@ use tharsis_learn::isotonic::*;
 use tharsis_learn::kernel_approximation::*;
 use tharsis_learn::linear_model::*;
 use tharsis_learn::mixture::*;
-use tharsis_learn::model_selection::{GridSearchCV, ParamGrid, Validation};
+use tharsis_learn::model_selection::{GridSearchCV, HalvingGridSearchCV, ParamGrid, Validation};
 use tharsis_learn::multiclass::*;
 use tharsis_learn::multioutput::*;
 use tharsis_learn::naive_bayes::*;
@@ -239,6 +239,10 @@ round_trips! {
     bagging_of_searches: |x, _, y| {
         let line = search(RFE::new(Ridge::new()), "estimator__alpha", [0.5, 2.0]);
         BaggingRegressor::new().estimator(line).n_estimators(2).fit(x, y, ..)
+    }, [predict];
+    halving: |x, labels, _| {
+        let grid = ParamGrid::new().values("max_depth", [1i64, 2]);
+        HalvingGridSearchCV::new(DecisionTreeClassifier::new(), grid).factor(2.0).fit(x, labels, ..)
     }, [predict];
     chosen_features: |x, labels, _| SelectFromModel::new(LogisticRegression::new()).fit(x, labels, ..), [transform];
     stacking_classifier: |x, labels, _| StackingClassifier::new().estimator("bayes", GaussianNB::new()).fit(x, labels, ..),
