@@ -480,8 +480,12 @@ pub(crate) fn unknown(estimator: &str, known: &[&str], name: &str) -> Error {
 /// Estimators with their names, of which each is there once.
 #[derive(Clone, Debug)]
 pub(crate) struct Together<T> {
-    pub(crate) all: Vec<(String, AnyEstimator<T>)>,
+    /// None of an estimator that is left out: scikit-learn's `"drop"`.
+    pub(crate) all: Vec<(String, Option<AnyEstimator<T>>)>,
 }
+
+/// The word for an estimator that is left out.
+pub(crate) const DROP: &str = "drop";
 
 impl<T> Default for Together<T> {
     fn default() -> Together<T> {
@@ -518,24 +522,53 @@ impl<T: Tells> Together<T> {
         if !wrong.is_empty() {
             return Err(refused(format!("Estimator names must not contain __: got [{}]", shown(&wrong))));
         }
-        self.all.iter().try_for_each(|(_, estimator)| estimator.check())
+        if self.there().next().is_none() {
+            let text = "All estimators are dropped. At least one is required to be an estimator.";
+            return Err(refused(text));
+        }
+        self.there().try_for_each(|(_, estimator)| estimator.check())
+    }
+
+    /// The estimators that are not left out, with their names.
+    pub(crate) fn there(&self) -> impl Iterator<Item = (&String, &AnyEstimator<T>)> {
+        self.all.iter().filter_map(|(name, estimator)| Some((name, estimator.as_ref()?)))
+    }
+
+    /// Those of some weights, one for each estimator, that belong to estimators that are not left out.
+    pub(crate) fn weights(&self, weights: Option<&Vec<f64>>) -> Option<Vec<f64>> {
+        let of = self.all.iter().zip(weights?);
+        Some(of.filter(|((_, estimator), _)| estimator.is_some()).map(|(_, &weight)| weight).collect())
     }
 
     /// Whether all estimators take weights of samples.
     pub(crate) fn takes_weights(&self) -> bool {
-        self.all.iter().all(|(_, estimator)| estimator.held.takes_weights())
+        self.there().all(|(_, estimator)| estimator.held.takes_weights())
     }
 
-    /// Parameters of the estimators, behind their names.
+    /// Parameters of the estimators, behind their names; the name of one that is left out, and that it is.
     pub(crate) fn params(&self) -> impl Iterator<Item = (String, Setting)> + '_ {
-        self.all.iter().flat_map(|(name, estimator)| inner(name, estimator.params()))
+        self.all.iter().flat_map(|(name, estimator)| {
+            let own = estimator.iter().flat_map(move |estimator| inner(name, estimator.params()));
+            let dropped = estimator.is_none().then(|| (name.clone(), Setting::from(DROP)));
+            own.chain(dropped)
+        })
     }
 
-    /// Sets a parameter of one of the estimators; none if it is of no such one.
+    /// Sets a parameter of one of the estimators, or leaves it out; none if it is of no such one.
     #[track_caller]
     pub(crate) fn set(&mut self, name: &str, value: &Setting) -> Option<Result<()>> {
-        let (of, param) = name.split_once("__")?;
+        let (of, param) = match name.split_once("__") {
+            Some((of, param)) => (of, Some(param)),
+            None => (name, None),
+        };
         let (_, estimator) = self.all.iter_mut().find(|(known, _)| known == of)?;
-        Some(estimator.params_mut().set(param, value))
+        match (param, value) {
+            (Some(param), _) => Some(estimator.as_mut()?.params_mut().set(param, value)),
+            (None, Setting::Text(word)) if word == DROP => {
+                *estimator = None;
+                Some(Ok(()))
+            }
+            (None, _) => None,
+        }
     }
 }

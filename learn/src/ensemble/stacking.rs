@@ -150,7 +150,7 @@ impl<T: Tells> Stacking<T> {
         let options = training.weighted_options();
         let x = &training.x;
         let (mut models, mut parts) = (Vec::new(), Vec::new());
-        for (name, estimator) in &self.estimators.all {
+        for (name, estimator) in self.estimators.there() {
             let model = estimator.weighted(x, y, &options)?;
             let method = chosen(self.method, name, &model, x)?;
             let validation =
@@ -275,7 +275,17 @@ macro_rules! stacks {
             }
 
             /// As `estimator`, of a type that is not told.
-            pub fn any(mut self, name: &str, estimator: $any) -> $stacking {
+            pub fn any(self, name: &str, estimator: $any) -> $stacking {
+                self.any_or_none(name, Some(estimator))
+            }
+
+            /// Adds a name whose estimator is left out: scikit-learn's `"drop"`. A search leaves one out by
+            /// the parameter of its name, which is set to `"drop"`.
+            pub fn dropped(self, name: &str) -> $stacking {
+                self.any_or_none(name, None)
+            }
+
+            pub(crate) fn any_or_none(mut self, name: &str, estimator: Option<$any>) -> $stacking {
                 self.stacking.estimators.all.push((name.to_owned(), estimator));
                 self
             }

@@ -2,7 +2,7 @@
 
 use crate::base::{ByClass, Estimator, FitOptions, Predict, Task, Transform, predicts};
 use crate::checks::{Training, refused};
-use crate::held::{AnyClassifier, AnyRegressor, Classifies, FittedAny, Regresses, Together};
+use crate::held::{AnyClassifier, AnyRegressor, Classifies, FittedAny, Regresses, Tells, Together};
 use crate::labels::{Classes, class_tensor};
 use crate::params::{Parameter, Params, Setting, field, words};
 use crate::saved::{Save, saved};
@@ -107,21 +107,26 @@ const REGRESSOR: &str = "VotingRegressor";
 const OF_CLASSIFIER: &[&str] = &["estimators", "voting", "weights", "n_jobs", "flatten_transform", "verbose"];
 const OF_REGRESSOR: &[&str] = &["estimators", "weights", "n_jobs", "verbose"];
 
-/// Checks the weights of estimators. Means are divided by the sum of weights.
+/// The weights of the estimators that are not left out. Means are divided by the sum of weights.
 #[track_caller]
-fn check_weights(weights: Option<&Vec<f64>>, estimators: usize, are_means: bool) -> Result<()> {
-    let Some(weights) = weights else { return Ok(()) };
-    if weights.len() != estimators {
+fn checked_weights<T: Tells>(
+    weights: Option<&Vec<f64>>,
+    estimators: &Together<T>,
+    are_means: bool,
+) -> Result<Option<Vec<f64>>> {
+    if let Some(weights) = weights.filter(|weights| weights.len() != estimators.all.len()) {
         return Err(refused(format!(
-            "Number of `estimators` and weights must be equal; got {} weights, {estimators} estimators",
-            weights.len()
+            "Number of `estimators` and weights must be equal; got {} weights, {} estimators",
+            weights.len(),
+            estimators.all.len()
         )));
     }
+    let Some(weights) = estimators.weights(weights) else { return Ok(None) };
     let sum: f64 = weights.iter().sum();
     if are_means && (!sum.is_finite() || sum == 0.0) {
         return Err(refused("Weights sum to zero, can't be normalized"));
     }
-    Ok(())
+    Ok(Some(weights))
 }
 
 /// The weights of estimators; all the same without any.
@@ -153,7 +158,17 @@ impl VotingClassifier {
     }
 
     /// As [`estimator`](VotingClassifier::estimator), of a type that is not told.
-    pub fn any(mut self, name: &str, estimator: AnyClassifier) -> VotingClassifier {
+    pub fn any(self, name: &str, estimator: AnyClassifier) -> VotingClassifier {
+        self.any_or_none(name, Some(estimator))
+    }
+
+    /// Adds a name whose classifier is left out: scikit-learn's `"drop"`. Its weight does not count. A search
+    /// leaves one out by the parameter of its name, which is set to `"drop"`.
+    pub fn dropped(self, name: &str) -> VotingClassifier {
+        self.any_or_none(name, None)
+    }
+
+    pub(crate) fn any_or_none(mut self, name: &str, estimator: Option<AnyClassifier>) -> VotingClassifier {
         self.estimators.all.push((name.to_owned(), estimator));
         self
     }
@@ -207,7 +222,16 @@ impl VotingRegressor {
     }
 
     /// As [`estimator`](VotingRegressor::estimator), of a type that is not told.
-    pub fn any(mut self, name: &str, estimator: AnyRegressor) -> VotingRegressor {
+    pub fn any(self, name: &str, estimator: AnyRegressor) -> VotingRegressor {
+        self.any_or_none(name, Some(estimator))
+    }
+
+    /// Adds a name whose regressor is left out, as [`VotingClassifier::dropped`].
+    pub fn dropped(self, name: &str) -> VotingRegressor {
+        self.any_or_none(name, None)
+    }
+
+    pub(crate) fn any_or_none(mut self, name: &str, estimator: Option<AnyRegressor>) -> VotingRegressor {
         self.estimators.all.push((name.to_owned(), estimator));
         self
     }
@@ -249,12 +273,12 @@ impl Estimator for VotingClassifier {
     ) -> Result<FittedVotingClassifier> {
         self.estimators.check(OF_CLASSIFIER)?;
         let are_means = self.voting == Voting::Soft;
-        check_weights(self.weights.as_ref(), self.estimators.all.len(), are_means)?;
+        let weights = checked_weights(self.weights.as_ref(), &self.estimators, are_means)?;
         let training = Training::supervised(CLASSIFIER, x, y, options)?;
         let classes = Classes::of(&training)?;
         let (labels, options) = (classes.positions(), training.weighted_options());
         let mut models = Vec::with_capacity(self.estimators.all.len());
-        for (name, estimator) in &self.estimators.all {
+        for (name, estimator) in self.estimators.there() {
             let model = estimator.weighted(&training.x, &labels, &options)?;
             if self.voting == Voting::Soft && model.probabilities(&training.x).is_none() {
                 let text = format!("'{}' object has no attribute 'predict_proba'", estimator.name());
@@ -266,7 +290,7 @@ impl Estimator for VotingClassifier {
             classes: classes.values,
             named_estimators: models,
             voting: self.voting,
-            weights: self.weights.clone(),
+            weights,
             is_flat: self.flatten_transform.0,
         })
     }
@@ -282,14 +306,14 @@ impl Estimator for VotingRegressor {
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedVotingRegressor> {
         self.estimators.check(OF_REGRESSOR)?;
-        check_weights(self.weights.as_ref(), self.estimators.all.len(), true)?;
+        let weights = checked_weights(self.weights.as_ref(), &self.estimators, true)?;
         let training = Training::supervised(REGRESSOR, x, y, options)?;
         let (y, options) = (training.one_target()?.squeeze(Some(&[1])), training.weighted_options());
-        let fitted = |(name, estimator): &(String, AnyRegressor)| {
+        let fitted = |(name, estimator): (&String, &AnyRegressor)| {
             Ok((name.clone(), estimator.weighted(&training.x, &y, &options)?))
         };
-        let named_estimators = self.estimators.all.iter().map(fitted).collect::<Result<_>>()?;
-        Ok(FittedVotingRegressor { named_estimators, weights: self.weights.clone() })
+        let named_estimators = self.estimators.there().map(fitted).collect::<Result<_>>()?;
+        Ok(FittedVotingRegressor { named_estimators, weights })
     }
 }
 

@@ -5,7 +5,7 @@ use super::object::Instance;
 use crate::base::{ByClass, FitOptions, Task, Transform};
 use crate::checks::refused;
 use crate::compose::Mapping;
-use crate::held::{AnyEstimator, Held, HeldModel, Importances, Tells};
+use crate::held::{AnyEstimator, DROP, Held, HeldModel, Importances, Tells};
 use crate::params::Params;
 use crate::{Error, Result};
 use std::any::Any;
@@ -82,14 +82,17 @@ pub(super) fn mapping_if_given(
     Ok(member.map(|member| -> Box<dyn Mapping> { Box::new(member) }))
 }
 
-/// The estimators of a list of names and estimators.
+/// Names and their estimators.
+type Members<T> = Vec<(String, Option<AnyEstimator<T>>)>;
+
+/// The estimators of a list of names and estimators; none of those that are left out.
 ///
 /// # Errors
 /// `ValueError` in scikit-learn's words for anything else.
 pub(super) fn named<T: Tells>(
     args: &Bound<Value>,
     name: &str,
-) -> std::result::Result<Vec<(String, AnyEstimator<T>)>, Failure> {
+) -> std::result::Result<Members<T>, Failure> {
     let wrong = || {
         Failure::value(
             "Invalid 'estimators' attribute, 'estimators' should be a non-empty list of (string, estimator) \
@@ -99,7 +102,8 @@ pub(super) fn named<T: Tells>(
     let (Value::List(pairs) | Value::Tuple(pairs)) = args.value(name)? else { return Err(wrong()) };
     let pair = |pair: &Value| match pair {
         Value::List(parts) | Value::Tuple(parts) => match &parts[..] {
-            [Value::Text(name), estimator] => Ok((name.clone(), any(estimator)?)),
+            [Value::Text(name), Value::Text(word)] if word == DROP => Ok((name.clone(), None)),
+            [Value::Text(name), estimator] => Ok((name.clone(), Some(any(estimator)?))),
             _ => Err(wrong()),
         },
         _ => Err(wrong()),

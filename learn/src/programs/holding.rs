@@ -102,7 +102,8 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         "the class that most of several classifiers predict",
         |args, _| {
             let all = named(args, "estimators")?.into_iter();
-            let voting = all.fold(VotingClassifier::new(), |voting, (name, any)| voting.any(&name, any));
+            let voting =
+                all.fold(VotingClassifier::new(), |voting, (name, any)| voting.any_or_none(&name, any));
             Instance::made_from(&VOTING_CLASSIFIER, args, voting)
         },
     ),
@@ -112,7 +113,8 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         "the mean of what several regressors predict",
         |args, _| {
             let all = named(args, "estimators")?.into_iter();
-            let voting = all.fold(VotingRegressor::new(), |voting, (name, any)| voting.any(&name, any));
+            let voting =
+                all.fold(VotingRegressor::new(), |voting, (name, any)| voting.any_or_none(&name, any));
             Instance::made_from(&VOTING_REGRESSOR, args, voting)
         },
     ),
@@ -135,7 +137,8 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         "a classifier of what several classifiers tell of samples that they have not seen",
         |args, _| {
             let all = named(args, "estimators")?.into_iter();
-            let mut stack = all.fold(StackingClassifier::new(), |stack, (name, any)| stack.any(&name, any));
+            let mut stack =
+                all.fold(StackingClassifier::new(), |stack, (name, any)| stack.any_or_none(&name, any));
             if let Some(last) = any_if_given(args, "final_estimator")? {
                 stack = stack.any_final(last);
             }
@@ -151,7 +154,8 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         "a regressor of what several regressors predict for samples that they have not seen",
         |args, _| {
             let all = named(args, "estimators")?.into_iter();
-            let mut stack = all.fold(StackingRegressor::new(), |stack, (name, any)| stack.any(&name, any));
+            let mut stack =
+                all.fold(StackingRegressor::new(), |stack, (name, any)| stack.any_or_none(&name, any));
             if let Some(last) = any_if_given(args, "final_estimator")? {
                 stack = stack.any_final(last);
             }

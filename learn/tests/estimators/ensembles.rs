@@ -8,7 +8,8 @@ use tharsis_learn::datasets::{load_breast_cancer, load_diabetes, load_iris};
 use tharsis_learn::decomposition::{NMF, NMFInit};
 use tharsis_learn::dummy::{ClassStrategy, DummyClassifier};
 use tharsis_learn::ensemble::{
-    AdaBoostLoss, AdaBoostRegressor, BaggingClassifier, BaggingRegressor, Voting, VotingClassifier,
+    AdaBoostLoss, AdaBoostRegressor, BaggingClassifier, BaggingRegressor, StackingClassifier, Voting,
+    VotingClassifier,
 };
 use tharsis_learn::feature_selection::{SelectionDirection, SequentialFeatureSelector};
 use tharsis_learn::isotonic::{IsotonicRegression, OutOfBounds};
@@ -279,6 +280,37 @@ fn hard_votes_of_negative_weights_are_counted_as_bincount_does() {
     assert_eq!(voted(&[1, 2], &[1.0, -1.0]), [1; 3]);
     let soft = VotingClassifier::new().estimator("a", DummyClassifier::new()).weights([0.0]);
     assert!(soft.voting(Voting::Soft).fit(&x, &y, ..).is_err());
+}
+
+#[test]
+fn estimators_that_are_left_out_do_not_count() {
+    let iris = load_iris().unwrap();
+    let (x, y) = (&iris.data, &iris.target);
+    let voting = || VotingClassifier::new().estimator("bayes", GaussianNB::new());
+    let alone = voting().weights([2.0]).voting(Voting::Soft).fit(x, y, ..).unwrap();
+    let near = KNeighborsClassifier::new;
+    let given = voting().dropped("near").weights([2.0, -2.0]).voting(Voting::Soft);
+    let mut set = voting().estimator("near", near()).weights([2.0, -2.0]).voting(Voting::Soft);
+    set.set("near", &"drop".into()).unwrap();
+    for dropped in [given, set] {
+        assert!(dropped.params().iter().any(|(name, value)| name == "near" && value.to_string() == "'drop'"));
+        let model = dropped.fit(x, y, ..).unwrap();
+        assert_eq!(model.named_estimators.len(), 1);
+        let [own, other] =
+            [&model, &alone].map(|model| model.predict_proba(x).unwrap().to_vec::<f64>().unwrap());
+        assert_eq!(own, other);
+        assert_eq!(model.transform(x).shape().unwrap(), [150, 3]);
+    }
+    let stack = StackingClassifier::new().estimator("bayes", GaussianNB::new()).dropped("near").cv(2);
+    assert_eq!(stack.fit(x, y, ..).unwrap().transform(x).shape().unwrap(), [150, 3]);
+    let none = VotingClassifier::new().dropped("near").fit(x, y, ..).unwrap_err().to_string();
+    assert!(
+        none.starts_with("All estimators are dropped. At least one is required to be an estimator."),
+        "{none}"
+    );
+    let other = voting().set("near", &"drop".into()).unwrap_err().to_string();
+    assert!(other.starts_with("Invalid parameter 'near' for estimator VotingClassifier()."), "{other}");
+    assert!(voting().set("bayes", &"left".into()).is_err());
 }
 
 /// Two classes of iris, and one sample of the third one.

@@ -78,6 +78,20 @@ fn what_chooses_among_regressors_is_a_regressor() {
 }
 
 #[test]
+fn members_may_be_left_out() {
+    let program = json!([
+        ["m", "sk.linear_model.Ridge", []],
+        ["v", "sk.ensemble.VotingRegressor", [[{"t": ["a", {"$": "m"}]}, {"t": ["b", "drop"]}]], {"weights": [2.0, 1.0]}],
+        ["_", "sk.fit", [{"$": "v"}, {"$": "x"}, {"$": "y"}]],
+        ["r", "sk.predict", [{"$": "v"}, {"$": "x"}]],
+        ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "y"}]],
+        ["own", "sk.predict", [{"$": "m"}, {"$": "x"}]],
+    ]);
+    let found = run(program, json!(["r", "own"]));
+    assert_eq!(found["r"], found["own"]);
+}
+
+#[test]
 fn what_chooses_among_classifiers_tells_its_classes() {
     let x = Tensor::from_elements(&[12, 4], &samples().concat());
     let y = Tensor::from_elements(&[12], &labels());
