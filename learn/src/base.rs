@@ -42,6 +42,12 @@ pub trait Estimator {
         true
     }
 
+    /// Whether a fit is a model that was there before, whatever the samples:
+    /// [`FrozenEstimator`](crate::frozen::FrozenEstimator).
+    fn is_frozen(&self) -> bool {
+        false
+    }
+
     /// scikit-learn's `fit_transform`, of estimators whose samples of the fit are mapped in another way than
     /// those that come later; none of others.
     fn fit_transform_any(

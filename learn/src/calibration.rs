@@ -159,7 +159,8 @@ impl CalibratedClassifierCV {
     }
 
     /// scikit-learn's `ensemble`: whether the mean of the models of all splits is told. Otherwise it is one
-    /// model of all samples, with a curve of the decisions of all test sets.
+    /// model of all samples, with a curve of the decisions of all test sets; by default that is so of a
+    /// [`FrozenEstimator`](crate::frozen::FrozenEstimator).
     pub fn ensemble(self, ensemble: bool) -> CalibratedClassifierCV {
         CalibratedClassifierCV { ensemble: Auto(Some(ensemble)), ..self }
     }
@@ -457,7 +458,7 @@ impl Estimator for CalibratedClassifierCV {
         let cv = self.folds.clone().unwrap_or_default();
         let fit = training.weighted_options();
         let validation = Validation { cv, fit, ..Validation::default() };
-        let models = if self.ensemble.0.unwrap_or(true) {
+        let models = if self.ensemble.0.unwrap_or(!self.estimator.is_frozen()) {
             let y = training.target()?;
             each_split(&training.x, y, validation, FittedAny::<Classifies>::TASK, |train, test| {
                 self.calibrated(&values, train, test)

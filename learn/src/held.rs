@@ -98,6 +98,9 @@ pub(crate) trait Held: Send + Sync {
     /// Whether a fit takes weights of samples.
     fn takes_weights(&self) -> bool;
 
+    /// Whether a fit is a model that was there before.
+    fn is_frozen(&self) -> bool;
+
     fn params(&self) -> &dyn Params;
 
     fn params_mut(&mut self) -> &mut dyn Params;
@@ -150,6 +153,10 @@ where
 
     fn takes_weights(&self) -> bool {
         Estimator::takes_weights(self)
+    }
+
+    fn is_frozen(&self) -> bool {
+        Estimator::is_frozen(self)
     }
 
     fn params(&self) -> &dyn Params {
@@ -292,6 +299,10 @@ impl<T: Tells> Estimator for AnyEstimator<T> {
 
     fn takes_weights(&self) -> bool {
         self.held.takes_weights()
+    }
+
+    fn is_frozen(&self) -> bool {
+        self.held.is_frozen()
     }
 
     #[track_caller]

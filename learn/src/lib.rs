@@ -45,6 +45,7 @@ mod engine;
 pub mod ensemble;
 pub mod feature_selection;
 pub mod foreign;
+pub mod frozen;
 mod held;
 mod held_files;
 pub mod impute;

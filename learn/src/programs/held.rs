@@ -125,6 +125,10 @@ impl Held for Member {
         self.estimator.takes_weights()
     }
 
+    fn is_frozen(&self) -> bool {
+        false
+    }
+
     fn params(&self) -> &dyn Params {
         self.estimator.params()
     }

@@ -11,9 +11,10 @@ use tharsis_learn::ensemble::{
     AdaBoostLoss, AdaBoostRegressor, BaggingClassifier, BaggingRegressor, StackingClassifier, Voting,
     VotingClassifier,
 };
-use tharsis_learn::feature_selection::{SelectionDirection, SequentialFeatureSelector};
+use tharsis_learn::feature_selection::{SelectFromModel, SelectionDirection, SequentialFeatureSelector};
+use tharsis_learn::frozen::FrozenEstimator;
 use tharsis_learn::isotonic::{IsotonicRegression, OutOfBounds};
-use tharsis_learn::linear_model::{LogisticRegressionCV, PoissonRegressor, Ridge};
+use tharsis_learn::linear_model::{LogisticRegression, LogisticRegressionCV, PoissonRegressor, Ridge};
 use tharsis_learn::model_selection::{GridSearchCV, ParamGrid, Share};
 use tharsis_learn::multiclass::OneVsRestClassifier;
 use tharsis_learn::naive_bayes::GaussianNB;
@@ -311,6 +312,38 @@ fn estimators_that_are_left_out_do_not_count() {
     let other = voting().set("near", &"drop".into()).unwrap_err().to_string();
     assert!(other.starts_with("Invalid parameter 'near' for estimator VotingClassifier()."), "{other}");
     assert!(voting().set("bayes", &"left".into()).is_err());
+}
+
+#[test]
+fn frozen_models_are_not_fitted_again() {
+    let iris = load_iris().unwrap();
+    let (x, y) = (&iris.data, &iris.target);
+    // Of other samples, so that a fit would be seen.
+    let far = GaussianNB::new().fit(&(x * 2.0), y, ..).unwrap();
+    let frozen = || FrozenEstimator::new(far.clone());
+    let own = far.predict_proba(x).to_vec::<f64>().unwrap();
+    let weighted = FitOptions::new().sample_weight(&(y.astype(DType::F64) + 1.0));
+    let voting = VotingClassifier::new().estimator("far", frozen()).voting(Voting::Soft);
+    assert_eq!(voting.fit(x, y, weighted).unwrap().predict_proba(x).unwrap().to_vec::<f64>().unwrap(), own);
+    let stack = StackingClassifier::new().estimator("far", frozen()).fit(x, y, ..).unwrap();
+    assert_eq!(stack.transform(x).to_vec::<f64>().unwrap(), own);
+    let calibrated = || CalibratedClassifierCV::new().estimator(frozen());
+    let one = calibrated().fit(x, y, ..).unwrap();
+    assert_eq!(one.estimators().count(), 1);
+    let same = calibrated().ensemble(false).fit(x, y, ..).unwrap();
+    let chances = [&one, &same].map(|model| model.predict_proba(x).to_vec::<f64>().unwrap());
+    assert_eq!(chances[0], chances[1]);
+    assert_eq!(calibrated().ensemble(true).fit(x, y, ..).unwrap().estimators().count(), 5);
+    // The features that a model has chosen are those that it counts, whatever it is shown.
+    let line = LogisticRegression::new().fit(x, y, ..).unwrap();
+    let chosen = SelectFromModel::new(LogisticRegression::new()).fit(x, y, ..).unwrap();
+    let kept = SelectFromModel::new(FrozenEstimator::new(line)).fit(&(x * 0.0), y, ..).unwrap();
+    assert_eq!(kept.support(), chosen.support());
+    let error = frozen().set("var_smoothing", &1.0.into()).unwrap_err().to_string();
+    assert!(
+        error.starts_with("Invalid parameter 'var_smoothing' for estimator FrozenEstimator()."),
+        "{error}"
+    );
 }
 
 /// Two classes of iris, and one sample of the third one.
