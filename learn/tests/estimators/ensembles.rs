@@ -11,10 +11,14 @@ use tharsis_learn::ensemble::{
     AdaBoostLoss, AdaBoostRegressor, BaggingClassifier, BaggingRegressor, StackingClassifier, Voting,
     VotingClassifier,
 };
-use tharsis_learn::feature_selection::{SelectFromModel, SelectionDirection, SequentialFeatureSelector};
+use tharsis_learn::feature_selection::{
+    RFE, SelectFromModel, SelectionDirection, SelectionThreshold, SequentialFeatureSelector,
+};
 use tharsis_learn::frozen::FrozenEstimator;
 use tharsis_learn::isotonic::{IsotonicRegression, OutOfBounds};
-use tharsis_learn::linear_model::{LogisticRegression, LogisticRegressionCV, PoissonRegressor, Ridge};
+use tharsis_learn::linear_model::{
+    LinearRegression, LogisticRegression, LogisticRegressionCV, PoissonRegressor, Ridge,
+};
 use tharsis_learn::model_selection::{GridSearchCV, ParamGrid, Share};
 use tharsis_learn::multiclass::OneVsRestClassifier;
 use tharsis_learn::naive_bayes::GaussianNB;
@@ -147,6 +151,25 @@ fn a_model_of_any_type_has_its_own_score() {
     let best = GridSearchCV::new(alone, grid()).fit(x, y, ..).unwrap();
     let same = GridSearchCV::new(any, grid()).fit(x, y, ..).unwrap();
     assert_eq!(best.best_score, same.best_score);
+}
+
+#[test]
+fn medians_and_halves_of_odd_and_even_numbers_are_those_of_numpy() {
+    for (columns, median, half) in [(1, 1.0, 1), (2, 1.5, 1), (3, 2.0, 1), (4, 2.5, 2), (5, 3.0, 2)] {
+        let x = default_rng(8).normal(0.0, 1.0, &[40, columns]).execute().unwrap();
+        let y = x.matmul(&(arange(columns) + 1).astype(DType::F64)).execute().unwrap();
+        let selector =
+            SelectFromModel::new(LinearRegression::new()).threshold(SelectionThreshold::Median(1.0));
+        let model = selector.fit(&x, &y, ..).unwrap();
+        assert!((model.threshold - median).abs() < 1e-9, "{columns}: {}", model.threshold);
+        // Those that count as much as the median, which may be one of them.
+        let kept = model.support().iter().filter(|kept| **kept).count();
+        assert_eq!(kept, columns.div_ceil(2), "{columns}");
+        // Half of the features, rounded down, and at least one.
+        let left = RFE::new(LinearRegression::new()).fit(&x, &y, ..).unwrap();
+        assert_eq!(left.n_features(), half, "{columns}");
+        assert!(left.support()[columns - half..].iter().all(|kept| *kept), "{columns}");
+    }
 }
 
 #[test]
