@@ -2,11 +2,11 @@
 
 use super::model::{Fit, Model};
 use super::object::Instance;
-use crate::base::{ByClass, FitOptions, Task, Transform};
+use crate::base::{ByClass, Estimator, FitOptions, Task, Transform};
 use crate::checks::refused;
 use crate::compose::Mapping;
 use crate::held::{AnyEstimator, DROP, Held, HeldModel, Importances, Tells};
-use crate::params::Params;
+use crate::params::{Params, Setting};
 use crate::{Error, Result};
 use std::any::Any;
 use std::fmt;
@@ -21,8 +21,11 @@ struct Member {
     estimator: Box<dyn Fit>,
 }
 
+/// A transformer of a program, as a step of a pipeline.
+pub(super) struct Mapper(Member);
+
 /// A model of a [`Member`].
-struct MemberModel {
+pub(super) struct MemberModel {
     name: &'static str,
     model: Box<dyn Model>,
     /// Ascending; none of regressors.
@@ -41,7 +44,12 @@ impl Member {
 
     #[track_caller]
     fn fitted(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<MemberModel> {
-        let model = self.estimator.fit(x, y, options)?;
+        self.told(self.estimator.fit(x, y, options)?)
+    }
+
+    /// A model of the estimator, with what is asked of it.
+    #[track_caller]
+    fn told(&self, model: Box<dyn Model>) -> Result<MemberModel> {
         let classes = match model.attribute("classes_") {
             Some(Value::Tensor(classes)) => classes.astype(DType::I64).to_vec()?,
             _ => Vec::new(),
@@ -49,6 +57,38 @@ impl Member {
         let has_score = self.estimator.methods().contains(&"score");
         Ok(MemberModel { name: self.estimator.params().estimator(), model, classes, has_score })
     }
+}
+
+/// A name in a pipeline, and the estimator in a value.
+type Named<'a> = (&'a str, &'a Value);
+
+/// The transformers of a list of names and estimators, and the last one with its name. Those that are
+/// `"passthrough"` or none are left out.
+///
+/// # Errors
+/// `ValueError` for no estimators; `TypeError` for others than transformers before the last one.
+pub(super) fn steps<'a>(
+    args: &'a Bound<Value>,
+    name: &str,
+) -> std::result::Result<(Vec<(String, Mapper)>, Named<'a>), Failure> {
+    let wrong = || Failure::value("The pipeline is empty or its steps are no (string, estimator) tuples");
+    let (Value::List(pairs) | Value::Tuple(pairs)) = args.value(name)? else { return Err(wrong()) };
+    let pair = |pair: &'a Value| match pair {
+        Value::List(parts) | Value::Tuple(parts) => match &parts[..] {
+            [Value::Text(name), estimator] => Ok((name.as_str(), estimator)),
+            _ => Err(wrong()),
+        },
+        _ => Err(wrong()),
+    };
+    let mut pairs = pairs.iter().map(pair).collect::<std::result::Result<Vec<Named<'a>>, Failure>>()?;
+    let last = pairs.pop().ok_or_else(wrong)?;
+    let is_there = |(_, value): &Named<'_>| match value {
+        Value::None => false,
+        Value::Text(word) => word != "passthrough",
+        _ => true,
+    };
+    let step = |(name, value): Named<'_>| Ok((name.to_owned(), Mapper::of(value)?));
+    Ok((pairs.into_iter().filter(is_there).map(step).collect::<std::result::Result<_, Failure>>()?, last))
 }
 
 /// An estimator in a value as one that others hold.
@@ -145,6 +185,76 @@ impl Held for Member {
 impl Member {
     fn copy(&self) -> Member {
         Member { estimator: self.estimator.boxed() }
+    }
+}
+
+impl Mapper {
+    /// The transformer in a value.
+    ///
+    /// # Errors
+    /// `TypeError` for anything else.
+    pub(super) fn of(value: &Value) -> std::result::Result<Mapper, Failure> {
+        let member = Member::of(value)?;
+        if member.estimator.methods().contains(&"transform") {
+            return Ok(Mapper(member));
+        }
+        Err(Failure::kind(format!(
+            "All intermediate steps should be transformers and implement fit and transform or be the string \
+             'passthrough' '{member:?}' doesn't"
+        )))
+    }
+
+    /// The kind of what an estimator in a value tells.
+    ///
+    /// # Errors
+    /// `TypeError` for anything else.
+    pub(super) fn task(value: &Value) -> std::result::Result<Task, Failure> {
+        Ok(Member::of(value)?.estimator.task())
+    }
+}
+
+impl Clone for Mapper {
+    fn clone(&self) -> Mapper {
+        Mapper(self.0.copy())
+    }
+}
+
+impl Estimator for Mapper {
+    type Fitted = MemberModel;
+
+    fn takes_weights(&self) -> bool {
+        self.0.estimator.takes_weights()
+    }
+
+    #[track_caller]
+    fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<MemberModel> {
+        self.0.fitted(x, y, options)
+    }
+
+    #[track_caller]
+    fn fit_transform_any(
+        &self,
+        x: &Tensor,
+        y: Option<&Tensor>,
+        options: &FitOptions,
+    ) -> Option<Result<(MemberModel, Tensor)>> {
+        let made = self.0.estimator.fit_transform(x, y, options)?;
+        Some(made.and_then(|(model, samples)| Ok((self.0.told(model)?, samples))))
+    }
+}
+
+impl Params for Mapper {
+    fn estimator(&self) -> &'static str {
+        self.0.estimator.params().estimator()
+    }
+
+    fn params(&self) -> Vec<(String, Setting)> {
+        self.0.estimator.params().params()
+    }
+
+    #[track_caller]
+    fn set(&mut self, name: &str, value: &Setting) -> Result<()> {
+        self.0.estimator.params_mut().set(name, value)
     }
 }
 

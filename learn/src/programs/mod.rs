@@ -33,6 +33,7 @@ mod naive_bayes;
 mod neighbors;
 mod object;
 mod pairwise;
+mod pipelines;
 mod preprocessing;
 mod ranking;
 mod regression;
@@ -83,6 +84,7 @@ pub const TABLES: Tables = &[
     dummy::ROWS,
     trees::ROWS,
     holding::ROWS,
+    pipelines::ROWS,
     searches::ROWS,
     methods::ROWS,
     classification::ROWS,

@@ -96,6 +96,7 @@ fn params(class: &str) -> Json {
         "sk.model_selection.RandomizedSearchCV" => {
             json!({"estimator": member(class), "param_distributions": {"o": [["alpha", [0.5, 1.0]]]}})
         }
+        "sk.pipeline.Pipeline" => json!({"steps": [{"t": ["a", member(class)]}]}),
         _ if NEEDS_MEMBER.contains(&class) => json!({"estimator": member(class)}),
         _ => chosen(class),
     }

@@ -7,6 +7,8 @@ use tharsis_learn::ensemble::{BaggingClassifier, StackingClassifier};
 use tharsis_learn::feature_selection::RFE;
 use tharsis_learn::linear_model::LogisticRegression;
 use tharsis_learn::model_selection::{GridSearchCV, ParamGrid, Validation};
+use tharsis_learn::pipeline::Pipeline;
+use tharsis_learn::preprocessing::StandardScaler;
 use tharsis_numeric::Tensor;
 
 fn numbers(result: &Json) -> Vec<f64> {
@@ -127,4 +129,49 @@ fn what_chooses_among_classifiers_tells_its_classes() {
         let chances = bag.predict_proba(&x).ravel().to_vec::<f64>().unwrap();
         assert_eq!(numbers(&found["chances"]["arr"]["lit"]), chances, "{class}");
     }
+}
+
+#[test]
+fn pipelines_are_those_of_rust() {
+    let x = Tensor::from_elements(&[12, 4], &samples().concat());
+    let y = Tensor::from_elements(&[12], &labels());
+    let program = json!([
+        ["s", "sk.preprocessing.StandardScaler", []],
+        ["m", "sk.linear_model.LogisticRegression", []],
+        ["p", "sk.pipeline.Pipeline", [[{"t": ["scale", {"$": "s"}]}, {"t": ["none", "passthrough"]}, {"t": ["line", {"$": "m"}]}]]],
+        ["_", "sk.fit", [{"$": "p"}, {"$": "x"}, {"$": "y"}]],
+        ["chances", "sk.predict_proba", [{"$": "p"}, {"$": "x"}]],
+        ["score", "sk.score", [{"$": "p"}, {"$": "x"}, {"$": "y"}]],
+        ["classes", "sk.attr", [{"$": "p"}, "classes_"]],
+        ["g", "sk.model_selection.GridSearchCV", [{"$": "p"}, {"o": {"line__C": [0.5, 2.0]}}], {"cv": 2}],
+        ["_", "sk.fit", [{"$": "g"}, {"$": "x"}, {"$": "y"}]],
+        ["best", "sk.attr", [{"$": "g"}, "best_score_"]],
+    ]);
+    let found = run(program, json!(["chances", "score", "classes", "best"]));
+    let pipeline =
+        Pipeline::new().step("scale", StandardScaler::new()).last("line", LogisticRegression::new());
+    let model = pipeline.fit(&x, &y, ..).unwrap();
+    let chances = model.predict_proba(&x).ravel().to_vec::<f64>().unwrap();
+    assert_eq!(numbers(&found["chances"]["arr"]["lit"]), chances);
+    assert_eq!(found["score"], model.score(&x, &y, ..).unwrap());
+    assert_eq!(found["classes"]["arr"]["lit"], json!([0, 1]));
+    let grid = ParamGrid::new().values("line__C", [0.5, 2.0]);
+    let validation = Validation { cv: 2.into(), ..Validation::default() };
+    let search = GridSearchCV::new(pipeline, grid).validation(validation).fit(&x, &y, ..).unwrap();
+    assert_eq!(found["best"], search.best_score);
+    // Maps alone, of which no targets are needed.
+    let program = json!([
+        ["s", "sk.preprocessing.StandardScaler", []],
+        ["p", "sk.pipeline.Pipeline", [[{"t": ["a", {"$": "s"}]}, {"t": ["b", {"$": "s"}]}]]],
+        ["r", "sk.fit_transform", [{"$": "p"}, {"$": "x"}]],
+    ]);
+    let found = run(program, json!(["r"]));
+    let maps = Pipeline::new().step("a", StandardScaler::new()).last("b", StandardScaler::new());
+    let made = maps.fit_unsupervised(&x, ..).unwrap().transform(&x).ravel().to_vec::<f64>().unwrap();
+    assert_eq!(numbers(&found["r"]["arr"]["lit"]), made);
+    let wrong = json!([
+        ["m", "sk.linear_model.Ridge", []],
+        ["p", "sk.pipeline.Pipeline", [[{"t": ["a", {"$": "m"}]}, {"t": ["b", {"$": "m"}]}]]],
+    ]);
+    assert!(error(wrong).starts_with("TypeError: All intermediate steps should be transformers"));
 }

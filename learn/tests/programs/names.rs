@@ -363,6 +363,7 @@ const MEMBERS: &[(&str, &str, &str)] = &[
         "fit_transform inverse_transform predict score transform",
         "estimator_ n_features_ n_features_in_ ranking_ support_",
     ),
+    ("Pipeline", "predict score", "n_features_in_ named_steps"),
     (
         "GridSearchCV",
         "predict score",

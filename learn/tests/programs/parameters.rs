@@ -112,7 +112,7 @@ fn needed(row: &str, param: &str) -> Json {
     match param {
         "estimator" if row.contains('.') => member(row),
         "param_grid" | "param_distributions" => json!({"o": {"alpha": [0.5, 1.0]}}),
-        "estimators" => json!([{"t": ["a", member(row)]}]),
+        "estimators" | "steps" => json!([{"t": ["a", member(row)]}]),
         "y_true" if is_regression => shifted(1.5),
         "y_pred" if is_regression => shifted(2.25),
         "y_true" | "y1" | "labels_true" => json!(labels()),
