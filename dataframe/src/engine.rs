@@ -25,6 +25,7 @@ use std::collections::HashMap;
 use std::future::{Future, ready};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use tharsis_cancel::RunEnds;
 
 /// Part of the memory that each sort sets aside, as a divisor.
 const SORT_RESERVE_SHARE: usize = 32;
@@ -357,6 +358,23 @@ pub(crate) fn block_on<T: Send>(future: impl Future<Output = Result<T>> + Send) 
         });
     }
     on_own_runtime(future)
+}
+
+/// A step that ends with an error when the program is cancelled, if it waits then. It is for steps that
+/// change nothing: the rest of the step is not done.
+pub(crate) fn unless_cancelled<T>(step: impl Future<Output = Result<T>>) -> impl Future<Output = Result<T>> {
+    // Taken here: the step may run on another thread.
+    let ends = RunEnds::of(None);
+    async move {
+        let mut step = std::pin::pin!(step);
+        while let Some(pause) = ends.pause() {
+            ends.check()?;
+            if let Ok(done) = tokio::time::timeout(pause, step.as_mut()).await {
+                return done;
+            }
+        }
+        step.await
+    }
 }
 
 /// The stack of a thread that plans: the library goes through plans and expressions by recursion, and takes

@@ -5,6 +5,7 @@ use datafusion::common::{DataFusionError, SchemaError};
 use datafusion::logical_expr::sqlparser::parser::ParserError;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use tharsis_cancel::Ended;
 
 /// Shorthand for results of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -108,6 +109,9 @@ pub enum Error {
         /// The reason of the failure.
         fault: FunctionFault,
     },
+    /// A handle of the program was cancelled.
+    #[error("the computation was cancelled")]
+    Cancelled,
     /// A defect of this crate or of a library under it.
     #[error("{0}")]
     Internal(String),
@@ -244,6 +248,7 @@ impl Error {
             Error::NotImplemented(_) => "NotImplemented",
             Error::Overflow(_) => "OverflowError",
             Error::ZeroDivision(_) => "ZeroDivisionError",
+            Error::Cancelled => "Cancelled",
             Error::Lost(_) => "Crash",
             Error::Task { class, .. } => class,
             Error::Function { fault: FunctionFault::Types(_), .. } => "TypeError",
@@ -259,6 +264,15 @@ impl Error {
         match self {
             Error::At { error, .. } => error.root(),
             other => other,
+        }
+    }
+}
+
+impl From<Ended> for Error {
+    fn from(ended: Ended) -> Error {
+        match ended {
+            Ended::Cancelled => Error::Cancelled,
+            Ended::TimedOut => Error::timeout(),
         }
     }
 }

@@ -93,6 +93,7 @@ pub use write::{Compression, WriteOptions};
 
 // Users write functions of chunks with it.
 pub use arrow;
+pub use tharsis_cancel::Cancel;
 
 /// Items for generated code, not for users.
 #[doc(hidden)]

@@ -3,6 +3,7 @@
 use crate::extent::UNKNOWN;
 use std::fmt;
 use std::sync::Arc;
+use tharsis_cancel::Ended;
 use tharsis_kernels::{DType, KernelError};
 
 /// Why an expression cannot be built, planned or run. Variants carry the facts; [`Error::class`] names the
@@ -81,6 +82,9 @@ pub enum Error {
     /// A name in an archive that points outside the folder into which it is unpacked.
     #[error("{what} has a member {member:?}, which leads out of it (PathTraversal)")]
     PathTraversal { what: String, member: String },
+    /// A handle of the program was cancelled.
+    #[error("the computation was cancelled")]
+    Cancelled,
     /// The deadline has passed.
     #[error("the program did not end within the time allowed")]
     Timeout,
@@ -132,6 +136,15 @@ impl std::error::Error for EngineFailure {
     }
 }
 
+impl From<Ended> for Error {
+    fn from(ended: Ended) -> Error {
+        match ended {
+            Ended::Cancelled => Error::Cancelled,
+            Ended::TimedOut => Error::Timeout,
+        }
+    }
+}
+
 impl Error {
     /// The exception that a NumPy user would see.
     pub fn class(&self) -> &'static str {
@@ -154,6 +167,7 @@ impl Error {
             Error::Corrupt { .. } => "DataCorrupt",
             Error::ObjectArray { .. } => "ObjectArray",
             Error::PathTraversal { .. } => "PathTraversal",
+            Error::Cancelled => "Cancelled",
             Error::Timeout => "Timeout",
             Error::Engine(failure) => failure.class,
             Error::NotImplemented(_) => "NotImplemented",
@@ -242,6 +256,7 @@ mod tests {
             (Error::Unsupported { what: what(), feature: f() }, "a.npy has f", "ValueError"),
             (Error::ObjectArray { what: what() }, "never unpickled", "ObjectArray"),
             (Error::PathTraversal { what: what(), member: f() }, "member \"f\"", "PathTraversal"),
+            (Error::Cancelled, "was cancelled", "Cancelled"),
             (Error::Timeout, "within the time allowed", "Timeout"),
             (Error::Internal(f()), "internal error: f", "Internal"),
             (KernelError::Singular(f()).into(), "f", "LinAlgError"),

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+use tharsis_cancel::RunEnds;
 use tharsis_kernels::pages::InUse;
 use tharsis_kernels::{Chunk, Scratch, Warnings};
 
@@ -251,21 +252,27 @@ impl Executor for LocalExecutor {
         let started = Instant::now();
         let _pages = InUse::begin();
         let threads = self.limits.threads.min(job.schedule.order.len().max(1));
-        let shared = Shared::new(job, self.limits.threads, self.deadline)?;
-        match self.deadline {
-            None => std::thread::scope(|scope| {
-                for _ in 1..threads {
-                    scope.spawn(|| shared.work());
-                }
-                shared.work();
-            }),
-            Some(deadline) => return Arc::new(shared).work_until(threads, deadline, started),
+        let ends = RunEnds::of(self.deadline);
+        ends.check()?;
+        let shared = Shared::new(job, self.limits.threads, ends)?;
+        if shared.ends.may_come() {
+            return Arc::new(shared).work_until_ended(threads, started);
         }
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(|| shared.work());
+            }
+            shared.work();
+        });
         shared.outcome(started.elapsed())
     }
 
     fn leaves_tasks(&self, error: &Error) -> bool {
-        self.deadline.is_some() && *error == Error::Timeout
+        match error {
+            Error::Cancelled => true,
+            Error::Timeout => self.deadline.is_some(),
+            _ => false,
+        }
     }
 }
 
@@ -273,7 +280,7 @@ struct Shared {
     job: Job,
     /// Threads of the executor, also those that have no task.
     threads: usize,
-    deadline: Option<Instant>,
+    ends: RunEnds,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -296,7 +303,7 @@ struct State {
 /// Tasks that run and are left behind.
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 
-/// Number of tasks of this process that still run although their jobs have timed out. Each has a thread, and
+/// Number of tasks of this process that still run although their jobs were given up. Each has a thread, and
 /// memory that the bounds of other jobs do not count.
 pub fn tasks_left_behind() -> usize {
     LEFT.load(Ordering::Relaxed)
@@ -313,8 +320,8 @@ impl State {
     }
 
     /// Leaves the tasks that run behind.
-    fn leave(&mut self) {
-        self.failed.get_or_insert(Error::Timeout);
+    fn leave(&mut self, error: Error) {
+        self.failed.get_or_insert(error);
         self.is_left = true;
         LEFT.fetch_add(self.running, Ordering::Relaxed);
     }
@@ -341,7 +348,7 @@ struct Ready {
 }
 
 impl Shared {
-    fn new(job: Job, threads: usize, deadline: Option<Instant>) -> Result<Shared, Error> {
+    fn new(job: Job, threads: usize, ends: RunEnds) -> Result<Shared, Error> {
         let plan = job.runnable.plan();
         let mut chunks = HashMap::new();
         for (&tensor, resident) in plan.resident.iter().zip(&job.resident) {
@@ -366,17 +373,12 @@ impl Shared {
             live_bytes: 0,
             metrics,
         };
-        Ok(Shared { job, threads, deadline, state: Mutex::new(state), changed: Condvar::new() })
+        Ok(Shared { job, threads, ends, state: Mutex::new(state), changed: Condvar::new() })
     }
 
-    /// Works on threads of their own, which this one waits for until the deadline and not longer: a task may
-    /// take any time.
-    fn work_until(
-        self: Arc<Shared>,
-        threads: usize,
-        deadline: Instant,
-        started: Instant,
-    ) -> Result<Outcome, Error> {
+    /// Works on threads of their own, which this one waits for until the job is given up and not longer: a
+    /// task may take any time.
+    fn work_until_ended(self: Arc<Shared>, threads: usize, started: Instant) -> Result<Outcome, Error> {
         let (works, all_ended) = channel::<()>();
         let mut workers = Vec::with_capacity(threads);
         for _ in 0..threads {
@@ -397,11 +399,13 @@ impl Shared {
             }
         }
         drop(works);
-        let left = deadline.saturating_duration_since(Instant::now());
-        if all_ended.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
-            self.lock().leave();
-            self.changed.notify_all();
-            return Err(Error::Timeout);
+        let pause = || self.ends.pause().unwrap_or(Duration::MAX);
+        while all_ended.recv_timeout(pause()) == Err(RecvTimeoutError::Timeout) {
+            if let Err(ended) = self.ends.check() {
+                self.lock().leave(ended.into());
+                self.changed.notify_all();
+                return Err(ended.into());
+            }
         }
         for worker in workers {
             if let Err(panic) = worker.join() {
@@ -428,8 +432,8 @@ impl Shared {
             if state.failed.is_some() || state.next == self.job.schedule.order.len() {
                 return;
             }
-            if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-                state.failed = Some(Error::Timeout);
+            if let Err(ended) = self.ends.check() {
+                state.failed = Some(ended.into());
                 self.changed.notify_all();
                 return;
             }

@@ -3,14 +3,24 @@
 use crate::states::lost;
 use ndarray::ArrayD;
 use std::sync::Arc;
+use tharsis_cancel::RunEnds;
 use tharsis_graph::Executor;
 use tharsis_kernels::Element;
 use tharsis_numeric::errstate::{ErrState, Reaction, errstate};
 use tharsis_numeric::run::{settle, with_default};
-use tharsis_numeric::{DType, Result, Tensor, execute};
+use tharsis_numeric::{DType, Error, Result, Tensor, execute};
 
 /// A part of what can be stored that the values of one expression may take.
 const STORED_SHARE: u64 = 3;
+
+/// Looks whether a handle of this thread was cancelled: for loops that compute here.
+///
+/// # Errors
+/// `Cancelled`.
+#[track_caller]
+pub(crate) fn check_cancelled() -> Result<()> {
+    RunEnds::of(None).check().map_err(Error::here)
+}
 
 /// Runs passes on an executor.
 #[derive(Clone)]

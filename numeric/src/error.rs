@@ -129,6 +129,7 @@ impl From<Error> for Failure {
             return failure.clone();
         }
         let kind = match error.class() {
+            "Cancelled" => FailureKind::Cancelled,
             "DataCorrupt" | "ObjectArray" | "PathTraversal" => FailureKind::DataCorrupt,
             "Internal" => FailureKind::Internal,
             "MemoryError" => FailureKind::ResourceExhausted,

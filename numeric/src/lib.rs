@@ -101,5 +101,6 @@ pub use operand::Operand;
 pub use reduction::Axes;
 pub use run::{default_executor, execute, explain, offer_executor};
 pub use tensor::Tensor;
+pub use tharsis_cancel::Cancel;
 pub use tharsis_graph::{Chunks, LocalExecutor};
 pub use tharsis_kernels::{DType, Scalar};

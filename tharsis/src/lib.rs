@@ -103,6 +103,7 @@ pub use cluster::{LocalCluster, LocalNode};
 pub use init::{Init, init};
 pub use queue::Queue;
 pub use runtime::{Entered, Runtime};
+pub use tharsis_cancel::Cancel;
 /// Classical machine learning with scikit-learn's names, on tensors.
 #[cfg(feature = "learn")]
 pub use tharsis_learn as learn;

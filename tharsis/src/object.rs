@@ -7,9 +7,35 @@ use crate::frame::report::Report as StageReport;
 use crate::tensor::report::Report as BatchReport;
 #[cfg(feature = "arrays")]
 use crate::tensor::stored::Bundle;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::time::Instant;
+use tharsis_cancel::{Ended, RunEnds};
 #[cfg(feature = "dataframe")]
-use tharsis_remote::{Batch, ObjectRef};
+use tharsis_remote::Batch;
+use tharsis_remote::{Error, FailureKind, ObjectRef};
+
+/// The reason for which a value is not given.
+pub(crate) enum NotGiven {
+    /// The run that waits for it was given up.
+    Ended(Ended),
+    /// The engine has none.
+    Failed(Error),
+}
+
+/// Waits for a value until the run is given up.
+pub(crate) fn wait_for<T: DeserializeOwned>(object: &ObjectRef<T>, ends: &RunEnds) -> Result<T, NotGiven> {
+    while let Some(pause) = ends.pause() {
+        ends.check().map_err(NotGiven::Ended)?;
+        let over = Instant::now() + pause;
+        match object.get_timeout(pause) {
+            // One that comes at once is the failure of a task.
+            Err(error) if error.kind() == FailureKind::GetTimeout && over <= Instant::now() => {}
+            given => return given.map_err(NotGiven::Failed),
+        }
+    }
+    object.get().map_err(NotGiven::Failed)
+}
 
 /// A result of a call.
 #[derive(Debug, Serialize, Deserialize)]

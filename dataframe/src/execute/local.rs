@@ -14,8 +14,9 @@ use crate::stage::{
 use arrow::array::RecordBatch;
 use futures::TryFutureExt;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use tharsis_cancel::RunEnds;
 use tokio::task::{JoinError, JoinSet};
 
 /// Most bytes that are set aside for batches on their way between operators, buffers of files, and what the
@@ -31,10 +32,14 @@ pub struct LocalExecutor {
     limits: Limits,
     /// Room for rows between stages, and for tables that were computed.
     budget: Arc<Budget>,
-    runtime: OnceLock<std::io::Result<Arc<Threads>>>,
+    threads: Kept,
     environment: OnceLock<Result<Environment>>,
     deadline: Option<Instant>,
 }
+
+/// The threads of an executor, from its first run on. Those that a cancelled run has left tasks on are let
+/// go, so that the next run has all of its own.
+type Kept = Arc<Mutex<Option<Arc<Threads>>>>;
 
 impl LocalExecutor {
     /// An executor with this many threads. A part of these bytes is set aside for what is not counted, such
@@ -45,8 +50,8 @@ impl LocalExecutor {
         let counted_bytes = memory_bytes - (memory_bytes / 4).min(UNCOUNTED_BYTES_MAX);
         let limits = Limits { threads: threads.max(1), memory_bytes: (counted_bytes / 2).max(1) };
         let budget = Budget::new(counted_bytes / 2);
-        let (runtime, environment) = (OnceLock::new(), OnceLock::new());
-        LocalExecutor { limits, budget, runtime, environment, deadline: None }
+        let (threads, environment) = (Kept::default(), OnceLock::new());
+        LocalExecutor { limits, budget, threads, environment, deadline: None }
     }
 
     /// Gives up all plans at this moment, also those that run then. Their tasks end at their next batch.
@@ -56,8 +61,13 @@ impl LocalExecutor {
     }
 
     fn threads(&self) -> Result<Arc<Threads>> {
-        let made = self.runtime.get_or_init(|| Threads::new(self.limits.threads).map(Arc::new));
-        made.as_ref().map(Arc::clone).map_err(|error| Error::Internal(format!("no threads: {error}")))
+        let mut kept = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(threads) = &*kept {
+            return Ok(Arc::clone(threads));
+        }
+        let made = Threads::new(self.limits.threads).map(Arc::new);
+        let made = made.map_err(|error| Error::Internal(format!("no threads: {error}")))?;
+        Ok(Arc::clone(kept.insert(made)))
     }
 
     fn environment(&self) -> Result<&Environment> {
@@ -94,10 +104,13 @@ impl Executor for LocalExecutor {
 impl LocalExecutor {
     /// The tasks of a plan, of which this many may have made a part that was not taken.
     fn run(&self, stages: &Stages, ahead: usize) -> Result<LocalRun> {
+        let ends = RunEnds::of(self.deadline);
+        ends.check()?;
         let environment = self.environment()?.clone();
         let mut run =
             LocalRun::new(stages.clone(), self.threads()?, environment, Arc::clone(&self.budget), ahead);
-        run.deadline = self.deadline;
+        run.kept = Arc::clone(&self.threads);
+        run.ends = ends;
         Ok(run)
     }
 }
@@ -106,6 +119,8 @@ impl LocalExecutor {
 struct LocalRun {
     stages: Stages,
     threads: Arc<Threads>,
+    /// The threads for other runs of the executor.
+    kept: Kept,
     environment: Environment,
     budget: Arc<Budget>,
     demand: Demand,
@@ -125,7 +140,7 @@ struct LocalRun {
     /// Number of parts of the result that were taken, and of those that may wait for it.
     taken: usize,
     ahead: usize,
-    deadline: Option<Instant>,
+    ends: RunEnds,
     metrics: Metrics,
 }
 
@@ -171,6 +186,7 @@ impl LocalRun {
             demand: Demand::new(&stages),
             stages,
             threads,
+            kept: Kept::default(),
             environment,
             budget,
             pending: VecDeque::new(),
@@ -182,7 +198,7 @@ impl LocalRun {
             failed: HashMap::new(),
             taken: 0,
             ahead,
-            deadline: None,
+            ends: RunEnds::default(),
             metrics,
         }
     }
@@ -219,22 +235,35 @@ impl LocalRun {
 
     /// The end of a task, once one ends; `None` if none runs.
     fn next_end(&mut self) -> Result<Option<std::result::Result<CallResult, JoinError>>> {
-        let (running, deadline) = (&mut self.running, self.deadline);
+        let (running, ends) = (&mut self.running, &self.ends);
         let ended = crate::engine::block_on(async {
-            let Some(deadline) = deadline else { return Ok(running.join_next().await) };
-            let ended = tokio::time::timeout_at(deadline.into(), running.join_next()).await;
-            if ended.is_err() {
-                running.abort_all();
-                let all = async { while running.join_next().await.is_some() {} };
-                // Tasks that end later are left behind.
-                let _late = tokio::time::timeout(END_TIME, all).await;
+            while let Some(pause) = ends.pause() {
+                if let Err(ended) = ends.check() {
+                    running.abort_all();
+                    let all = async { while running.join_next().await.is_some() {} };
+                    // Tasks that end later are left behind.
+                    let _late = tokio::time::timeout(END_TIME, all).await;
+                    return Err(ended.into());
+                }
+                if let Ok(ended) = tokio::time::timeout(pause, running.join_next()).await {
+                    return Ok(ended);
+                }
             }
-            ended.map_err(|_| Error::timeout())
+            Ok(running.join_next().await)
         });
         if ended.is_err() {
             leave(&self.threads);
+            self.give_up_threads();
         }
         ended
+    }
+
+    /// Has other runs of the executor use other threads, if tasks of this one still have some of its own.
+    fn give_up_threads(&self) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if 0 < self.threads.tasks() && kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, &self.threads)) {
+            *kept = None;
+        }
     }
 
     /// Notes a task that has failed: the error comes in the place of its rows if they are taken one after the

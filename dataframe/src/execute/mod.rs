@@ -10,7 +10,7 @@ pub use left::tasks_left_behind;
 pub use local::LocalExecutor;
 pub(crate) use stream::Streamed;
 
-use crate::engine::{Settings, block_on, block_on_deep, task_options};
+use crate::engine::{Settings, block_on, block_on_deep, task_options, unless_cancelled};
 use crate::error::{Error, FileFault, Result};
 use crate::metrics::Metrics;
 use crate::planning::{is_deep, physical, physical_in};
@@ -289,6 +289,7 @@ impl<'a> Query<'a> {
                 None => physical(plan, settings).await,
             }
         };
+        let made = unless_cancelled(made);
         if is_deep(plan) { block_on_deep(made) } else { block_on(made) }
     }
 

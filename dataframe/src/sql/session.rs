@@ -3,7 +3,7 @@
 use super::change::{self, Change};
 use super::session_table::SessionTable;
 use super::{explain, files, keys, row_texts};
-use crate::engine::{block_on, block_on_deep, on_deep_stack, session_of_user};
+use crate::engine::{block_on, block_on_deep, on_deep_stack, session_of_user, unless_cancelled};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute_in, plan_stages_in};
 use crate::frame::DataFrame;
@@ -167,7 +167,7 @@ impl SqlSession {
     /// supported, and errors of the run.
     pub fn execute(&mut self, statement: &str) -> Result<SqlAnswer> {
         let state = self.context.state();
-        let plan = block_on_deep(super::logical(&state, statement))?;
+        let plan = block_on_deep(unless_cancelled(super::logical(&state, statement)))?;
         let may_drop = matches!(plan, LogicalPlan::Ddl(_));
         let answer = self.answer(plan)?;
         if may_drop {

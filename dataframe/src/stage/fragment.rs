@@ -6,7 +6,7 @@ use super::part::Resident;
 use super::piece::Needs;
 use super::task::{OutputRows, TaskInputs, TaskRows, run};
 use super::volatile::is_volatile;
-use crate::engine::{Environment, block_on, task_context};
+use crate::engine::{Environment, block_on, task_context, unless_cancelled};
 use crate::error::Result;
 use crate::progress::Progress;
 use std::sync::Arc;
@@ -113,6 +113,6 @@ impl Fragment {
         Rows: OutputRows<Kept: Send> + Send,
     {
         let context = task_context(environment, Arc::new(inputs), &self.0.options)?;
-        block_on(run(&self.0.fragment, task, &self.0.output, context, place))
+        block_on(unless_cancelled(run(&self.0.fragment, task, &self.0.output, context, place)))
     }
 }

@@ -3,12 +3,13 @@
 use arrow::array::{Int64Array, RecordBatch};
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 use tharsis_dataframe::{
-    DataFrame, Error, Executor, Fragment, KeptPart, Limits, LocalExecutor, LocalPart, Metrics, Outcome,
-    Piece, PieceSource, Resident, Stages, TaskInputs, offer_executor, protocol, tasks_left_behind,
+    Cancel, DataFrame, Error, Executor, Fragment, KeptPart, Limits, LocalExecutor, LocalPart, Metrics,
+    Outcome, Piece, PieceSource, Resident, SqlSession, Stages, TaskInputs, offer_executor, protocol,
+    tasks_left_behind,
 };
 
 /// The result of a program on each executor.
@@ -114,6 +115,53 @@ impl KeptPart for Held {
     fn bytes(&self) -> usize {
         self.2.get_array_memory_size()
     }
+}
+
+#[test]
+fn a_cancelled_run_ends_and_the_next_one_has_threads() {
+    let numbers = Arc::new(Int64Array::from_iter_values(0..8));
+    let batch = RecordBatch::try_from_iter_with_nullable([("n", numbers as _, true)]).unwrap();
+    let (gate, entered) = (Arc::new(Mutex::new(())), Arc::new(AtomicBool::new(false)));
+    let parts: Vec<Arc<dyn KeptPart>> = vec![Arc::new(Held(gate.clone(), entered.clone(), batch.clone()))];
+    let frame = DataFrame::from_parts(Resident { schema: batch.schema(), parts });
+    let frame = frame.filter(&frame.col("n").gt(2));
+    let executor = LocalExecutor::sized(1, 64 << 20);
+    let cancel = {
+        let entered = entered.clone();
+        // Cancelled once a task runs.
+        Cancel::when(move || entered.load(Ordering::Relaxed))
+    };
+    let held = gate.lock().unwrap();
+    let error = cancel.run(|| frame.collect_on(&executor)).unwrap_err();
+    assert!(matches!(error.root(), Error::Cancelled), "{error}");
+    assert_eq!(error.class(), "Cancelled");
+    // The only thread still waits; it is another one's.
+    let other = DataFrame::from_columns([("n", vec![1, 2, 3].into())]);
+    assert_eq!(other.filter(&other.col("n").gt(1)).collect_on(&executor).unwrap().len(), 2);
+    let error = cancel.run(|| other.collect_on(&executor).map(drop)).unwrap_err();
+    assert_eq!(error.class(), "Cancelled", "what begins later does not begin");
+    drop(held);
+    assert_eq!(frame.collect_on(&executor).unwrap().len(), 5);
+}
+
+#[test]
+fn rows_and_statements_end_when_they_are_cancelled() {
+    let looks = Arc::new(AtomicUsize::new(0));
+    let later = |looks: &Arc<AtomicUsize>| {
+        let looks = looks.clone();
+        Cancel::when(move || 10 < looks.fetch_add(1, Ordering::Relaxed))
+    };
+    let endless = "select max(value % 7) as most from generate_series(1, 1000000000000)";
+    let error = later(&looks).run(|| SqlSession::default().execute(endless)).unwrap_err();
+    assert_eq!(error.class(), "Cancelled", "{error}");
+    looks.store(0, Ordering::Relaxed);
+    let rows = later(&looks).run(|| {
+        let rows = DataFrame::from_columns([("n", (0..100_000).collect::<Vec<i64>>().into())]);
+        let rows = rows.filter(&rows.col("n").gt(-1));
+        let all = std::iter::repeat_with(|| rows.iter_batches()?.collect::<Result<Vec<_>, Error>>());
+        all.take(1000).collect::<Result<Vec<_>, Error>>()
+    });
+    assert_eq!(rows.unwrap_err().class(), "Cancelled");
 }
 
 #[test]

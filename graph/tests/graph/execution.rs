@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::slice::from_ref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use tharsis_cancel::Cancel;
 use tharsis_graph::lower::lower;
 use tharsis_graph::ops::{
     Binary, Cumulative, Full, Indexed, MapChunk, MatMul, Rechunk, Reduce, Reshape, Unary,
@@ -483,6 +484,38 @@ fn a_task_that_takes_longer_than_the_time_is_left_behind() {
             assert!(std::time::Instant::now() < end, "it has ended");
             std::thread::yield_now();
         }
+    }
+}
+
+#[test]
+fn a_cancelled_run_leaves_the_task_that_runs_and_begins_no_other() {
+    for threads in [1, 3] {
+        let gate = Arc::new(Mutex::new(()));
+        let op = MapChunk { function: Arc::new(Waits(gate.clone())), dtype: DType::F64, extents: vec![None] };
+        let root = apply(op, &[&numbers(&[8], 4)]);
+        let executor = LocalExecutor::sized(threads, 64 << 20);
+        let job = |root: &NodeRef| plan(std::slice::from_ref(root), executor.limits()).unwrap();
+        let cancel = Cancel::new();
+        let held = gate.lock().unwrap();
+        let waiting = job(&root);
+        let progress = waiting.progress.clone();
+        let error = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(100));
+                cancel.cancel();
+            });
+            cancel.run(|| executor.execute(waiting)).unwrap_err()
+        });
+        assert_eq!((&error, progress.done()), (&Error::Cancelled, 0), "while the task still waits");
+        assert!(executor.leaves_tasks(&error));
+        let late = job(&numbers(&[8], 4));
+        let progress = late.progress.clone();
+        assert_eq!(cancel.run(|| executor.execute(late)).unwrap_err(), Error::Cancelled);
+        assert_eq!(progress.done(), 0, "it has not begun");
+        let next = Cancel::new();
+        assert!(next.run(|| executor.execute(job(&numbers(&[8], 4)))).is_ok(), "the next run");
+        drop(held);
+        assert!(executor.execute(job(&root)).is_ok());
     }
 }
 

@@ -17,6 +17,7 @@ use super::histogram::{Bootstrap, Column, Growing, Histograms, NOT_OPEN, Sums, n
 use super::partial::{Facts, Grown, Growth, PartialTree, Status};
 use super::table::{Pieces, Table};
 use super::threads::on_threads;
+use crate::engine::check_cancelled;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tharsis_graph::Error as GraphError;
@@ -157,6 +158,7 @@ impl<'a> Grower<'a> {
     #[track_caller]
     pub(super) fn grow_all(&mut self) -> Result<()> {
         loop {
+            check_cancelled()?;
             let mut jobs = self.jobs()?;
             if jobs.is_empty() {
                 let batch = self.small_nodes();

@@ -1,9 +1,12 @@
 //! Sizes: many features, many classes, and parameters that are refused before anything runs.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use tharsis_learn::FitOptions;
 use tharsis_learn::cluster::{Init, KMeans};
 use tharsis_learn::decomposition::{PCA, TruncatedSVD};
+use tharsis_learn::ensemble::RandomForestRegressor;
 use tharsis_learn::linear_model::{ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge};
 use tharsis_learn::model_selection::{
     KFold, Share, ShuffleSplit, StratifiedKFold, TimeSeriesSplit, TrainTestSplit, train_test_split,
@@ -11,7 +14,7 @@ use tharsis_learn::model_selection::{
 use tharsis_learn::naive_bayes::{BernoulliNB, GaussianNB, MultinomialNB};
 use tharsis_learn::preprocessing::MinMaxScaler;
 use tharsis_numeric::random::default_rng;
-use tharsis_numeric::{LocalExecutor, Tensor, arange, array, ones, zeros};
+use tharsis_numeric::{Cancel, Error, LocalExecutor, Tensor, arange, array, ones, zeros};
 
 fn within(bytes: u64) -> FitOptions {
     FitOptions::new().executor(Arc::new(LocalExecutor::sized(2, bytes)))
@@ -64,6 +67,31 @@ fn a_regression_target_is_no_class_each() {
         assert_eq!(error.class(), "ValueError", "{error}");
         assert!(error.to_string().starts_with("y has 40000 classes, "), "{error}");
         assert_eq!(error.location().file(), file!());
+    }
+}
+
+/// Fits and searches of models end wherever they are; so do those whose passes are few.
+#[test]
+fn a_cancelled_fit_ends() {
+    let x = default_rng(3).normal(0.0, 1.0, &[400, 5]).execute().unwrap();
+    let y = x.sum(1).execute().unwrap();
+    for (name, fit) in [
+        ("k-means", &(|| KMeans::new().n_clusters(9).tol(0.0).fit(&x, ..).map(drop)) as &dyn Fn() -> _),
+        ("lasso", &|| Lasso::new().alpha(1e-9).fit(&x, &y, ..).map(drop)),
+        ("logistic", &|| LogisticRegression::new().fit(&x, &y.greater(0.0), ..).map(drop)),
+        ("forest", &|| RandomForestRegressor::new().fit(&x, &y, ..).map(drop)),
+    ] {
+        let looks = Arc::new(AtomicUsize::new(0));
+        let counted = looks.clone();
+        let done: Result<(), Error> =
+            Cancel::when(move || counted.fetch_add(1, Relaxed) == usize::MAX).run(fit);
+        done.unwrap();
+        let all = looks.load(Relaxed);
+        for part in [0, all / 4, all / 2] {
+            let looks = AtomicUsize::new(0);
+            let cancel = Cancel::when(move || part <= looks.fetch_add(1, Relaxed));
+            assert_eq!(cancel.run(fit).unwrap_err().class(), "Cancelled", "{name}, after {part} of {all}");
+        }
     }
 }
 

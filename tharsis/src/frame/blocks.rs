@@ -13,6 +13,7 @@ use crate::object::{Block, Blocks, TaskOutput};
 use arrow_array::RecordBatch;
 use std::sync::Arc;
 use std::time::Duration;
+use tharsis_cancel::RunEnds;
 use tharsis_dataframe::{KeptPart, LocalPart, PartBatches, Result};
 use tharsis_remote::{FailureKind, ObjectRef};
 use tharsis_types::limits::INLINE_BYTES_MAX;
@@ -65,7 +66,9 @@ impl KeptPart for BlockPart {
 /// Waits for a value that exists. The task keeps its slot meanwhile: in a lent one another task would gather
 /// rows, beside those of this one.
 fn wait(object: &ObjectRef<TaskOutput>) -> Result<TaskOutput> {
+    let ends = RunEnds::of(None);
     loop {
+        ends.check()?;
         match object.get_timeout(Duration::ZERO) {
             Err(error) if error.kind() == FailureKind::GetTimeout => std::thread::sleep(LOOK_EVERY),
             other => return other.map_err(from_engine),

@@ -3,7 +3,7 @@
 //! Nothing here waits for a stage: a call names the objects that it reads, and the engine starts it when they
 //! are there. Calls that make the result may be held back until the parts before theirs were taken.
 
-use super::fault::from_engine;
+use super::fault::{from_engine, not_given};
 use super::gathered;
 use super::kept::InStore;
 #[cfg(feature = "arrays")]
@@ -12,10 +12,11 @@ use super::report::Report;
 use super::task::{self, Work};
 #[cfg(feature = "arrays")]
 use crate::between::convert::Form;
-use crate::object::TaskOutput;
+use crate::object::{NotGiven, TaskOutput, wait_for};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tharsis_cancel::RunEnds;
 use tharsis_dataframe::{
     Demand, Error, KeptPart, Metrics, Needs, Outcome, Piece, PieceSource, Result, StageMetrics, Stages,
 };
@@ -45,7 +46,7 @@ pub(super) struct Drive {
     held: VecDeque<(usize, Vec<Needs>)>,
     /// Whether everything has ended, so that nothing is to be cancelled.
     ended: bool,
-    deadline: Option<Instant>,
+    ends: RunEnds,
 }
 
 impl Drive {
@@ -76,23 +77,20 @@ impl Drive {
             parts: VecDeque::new(),
             held: VecDeque::new(),
             ended: false,
-            deadline: None,
+            ends: RunEnds::default(),
         }
     }
 
-    /// The same run, given up at a moment.
-    pub(super) fn until(mut self, deadline: Option<Instant>) -> Drive {
-        self.deadline = deadline;
+    /// The same run, given up at these ends.
+    pub(super) fn until(mut self, ends: RunEnds) -> Drive {
+        self.ends = ends;
         self
     }
 
     /// The time until the deadline, if there is one.
     fn time_left(&self) -> Result<Option<Duration>> {
-        let Some(deadline) = self.deadline else { return Ok(None) };
-        match deadline.checked_duration_since(Instant::now()) {
-            Some(left) if !left.is_zero() => Ok(Some(left)),
-            _ => Err(Error::timeout()),
-        }
+        self.ends.check()?;
+        Ok(self.ends.left())
     }
 
     /// The same run, so many of whose last tasks run before their parts are taken.
@@ -188,15 +186,16 @@ impl Drive {
         self.submitted(stage, task)?.iter().map(|report| self.read(report)).collect()
     }
 
-    /// Waits for a report until the deadline.
+    /// Waits for a report until the run is given up.
     fn read(&self, report: &ObjectRef<TaskOutput>) -> Result<Report> {
-        let given = match self.time_left()? {
-            None => report.get(),
-            Some(left) => report.get_timeout(left),
-        };
-        let given = given.map_err(|error| match error.kind() {
-            FailureKind::GetTimeout | FailureKind::TimedOut if self.deadline.is_some() => Error::timeout(),
-            _ => from_engine(error),
+        let given = wait_for(report, &self.ends).map_err(|reason| match reason {
+            // The time of the call was that until the deadline.
+            NotGiven::Failed(error)
+                if error.kind() == FailureKind::TimedOut && self.ends.deadline().is_some() =>
+            {
+                Error::timeout()
+            }
+            reason => not_given(reason),
         });
         given?.into_report()
     }
@@ -249,7 +248,7 @@ impl Drive {
         };
         let inputs = self.inputs(needs, &mut work)?;
         let mut options = self.options.clone().num_returns(1 + self.stages.outputs_of(stage) as u32);
-        // A call that runs cannot be cancelled.
+        // A call that runs is only told that it is cancelled, and may go on for a while.
         if let Some(left) = self.time_left()? {
             options = options.timeout(left);
         }

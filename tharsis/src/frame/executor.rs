@@ -4,6 +4,7 @@ use super::drive::Drive;
 use crate::runtime::Runtime;
 use std::sync::Arc;
 use std::time::Instant;
+use tharsis_cancel::RunEnds;
 use tharsis_dataframe::{Executor, Limits, Outcome, Parts, Result, Stages};
 use tharsis_protos::report::{NodeRow, Report};
 use tharsis_remote::{Client, Options, current};
@@ -100,7 +101,7 @@ impl RemoteExecutor {
     fn drive(&self, stages: &Stages) -> Drive {
         let limits = self.limits();
         let share = (limits.memory_bytes / limits.threads as u64).max(TASK_BYTES_MIN);
-        Drive::new(&self.client, self.options.clone(), stages, share).until(self.deadline)
+        Drive::new(&self.client, self.options.clone(), stages, share).until(RunEnds::of(self.deadline))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Errors between tasks and driver.
 
+use crate::object::NotGiven;
 use serde::{Deserialize, Serialize};
 use tharsis_dataframe::{Error, FileFault, FunctionFault};
 use tharsis_remote::FailureKind;
@@ -16,6 +17,8 @@ pub(super) enum Fault {
     Memory(String),
     #[error("{path}: {reason}")]
     File { path: String, fault: FileFault, reason: String },
+    #[error("the computation was cancelled")]
+    Cancelled,
     #[error("{0}")]
     NotImplemented(String),
     #[error("{0}")]
@@ -36,6 +39,7 @@ impl From<Error> for Fault {
             Error::Type(text) => Fault::Type(text),
             Error::Memory(text) => Fault::Memory(text),
             Error::File { path, fault, reason } => Fault::File { path, fault, reason },
+            Error::Cancelled => Fault::Cancelled,
             Error::NotImplemented(text) => Fault::NotImplemented(text),
             Error::Overflow(text) => Fault::Overflow(text),
             Error::ZeroDivision(text) => Fault::ZeroDivision(text),
@@ -55,6 +59,7 @@ impl From<Fault> for Error {
             Fault::Type(text) => Error::Type(text),
             Fault::Memory(text) => Error::Memory(text),
             Fault::File { path, fault, reason } => Error::File { path, fault, reason },
+            Fault::Cancelled => Error::Cancelled,
             Fault::NotImplemented(text) => Error::NotImplemented(text),
             Fault::Overflow(text) => Error::Overflow(text),
             Fault::ZeroDivision(text) => Error::ZeroDivision(text),
@@ -62,6 +67,14 @@ impl From<Fault> for Error {
             Fault::Internal(text) => Error::Internal(text),
             Fault::Uncut { path } => Error::Uncut { path },
         }
+    }
+}
+
+/// The error of frames for a value that was not given.
+pub(super) fn not_given(reason: NotGiven) -> Error {
+    match reason {
+        NotGiven::Ended(ended) => ended.into(),
+        NotGiven::Failed(error) => from_engine(error),
     }
 }
 

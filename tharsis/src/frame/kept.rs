@@ -1,14 +1,15 @@
 //! Rows that stay in the store: another plan of this client reads them there.
 
 use super::blocks;
-use super::fault::from_engine;
+use super::fault::not_given;
 #[cfg(feature = "arrays")]
 use crate::between::convert::Form;
-use crate::object::TaskOutput;
+use crate::object::{TaskOutput, wait_for};
 use crate::remote;
 use arrow_array::RecordBatch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tharsis_cancel::RunEnds;
 use tharsis_dataframe::{Error, KeptPart, PartBatches, Result};
 use tharsis_remote::{Client, ObjectRef, current};
 
@@ -30,10 +31,11 @@ impl InStore {
     /// The value. A client reads a value once, so a list that was made again comes by way of a task.
     fn value(&self) -> Result<TaskOutput> {
         if !self.is_outdated.load(Ordering::Relaxed) {
-            return self.object.get().map_err(from_engine);
+            return wait_for(&self.object, &RunEnds::of(None)).map_err(not_given);
         }
         let _binding = current::bind(self.client.clone());
-        pass_on::options().num_cpus(0.0).remote(&self.object).get().map_err(from_engine)
+        let passed = pass_on::options().num_cpus(0.0).remote(&self.object);
+        wait_for(&passed, &RunEnds::of(None)).map_err(not_given)
     }
 
     /// The object, and the client that can pass it on.
@@ -96,7 +98,7 @@ pub(crate) struct ChunkInStore {
 #[cfg(feature = "arrays")]
 impl KeptPart for ChunkInStore {
     fn fetch(&self) -> Result<Vec<RecordBatch>> {
-        let object = self.object.get().map_err(from_engine)?;
+        let object = wait_for(&self.object, &RunEnds::of(None)).map_err(not_given)?;
         let chunk = object.into_single().map_err(|error| Error::Internal(error.to_string()))?;
         Ok(vec![self.form.rows(&chunk)?])
     }

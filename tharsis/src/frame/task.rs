@@ -12,6 +12,7 @@ use arrow_array::RecordBatch;
 use serde::{Deserialize, Serialize};
 use std::panic::Location;
 use std::time::Instant;
+use tharsis_cancel::Cancel;
 use tharsis_dataframe::{Environment, Error, Fragment, Piece, Result, TaskInputs, TaskRows};
 use tharsis_remote::generated::{Call, Remote};
 use tharsis_remote::{Blob, ObjectRef, Options, Returns, Values, context};
@@ -85,7 +86,11 @@ fn outputs(stage: &Blob, work: Work, inputs: Values<TaskOutput>) -> Result<Vec<T
         return Err(Error::Lost(text.to_owned()));
     }
     let place = |number| gathered.place(number);
-    let TaskRows { outputs, spilled_bytes } = fragment.run_into(task, inputs, Some(&environment), place)?;
+    let told = context().ok();
+    // A task that is cancelled ends at its next batch.
+    let cancel = Cancel::when(move || told.as_ref().is_some_and(|context| context.is_cancelled()));
+    let ran = cancel.run(|| fragment.run_into(task, inputs, Some(&environment), place));
+    let TaskRows { outputs, spilled_bytes } = ran?;
     let mut made = gathered.end(outputs.len())?;
     if whole {
         made = made.into_iter().map(in_one_batch).collect::<Result<_>>()?;

@@ -11,7 +11,7 @@
 //! into the memory, together with what those that run make and need.
 
 use super::bundles::{Bundles, Key, bundle_count};
-use super::fault::from_engine;
+use super::fault::{from_engine, not_given};
 use super::in_use::{InUse, Use};
 use super::kept::InStore;
 #[cfg(feature = "dataframe")]
@@ -22,11 +22,12 @@ use super::stored::Stored;
 use super::task::{self, Batch, ChunkStorage};
 #[cfg(feature = "dataframe")]
 use crate::between::convert::View;
-use crate::object::TaskOutput;
+use crate::object::{TaskOutput, wait_for};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tharsis_cancel::{Ended, RunEnds};
 use tharsis_graph::batch::Batches;
 use tharsis_graph::execute::StageMetrics;
 use tharsis_graph::plan::{ChunkId, TensorId};
@@ -38,6 +39,8 @@ use tharsis_remote::{Blob, Client, FailureKind, NodeId, ObjectRef, Options, canc
 const FLIGHTS_PER_THREAD: usize = 32;
 /// Time for batches of a failed job to end.
 const STOP_TIME: Duration = Duration::from_secs(10);
+/// The same after a cancellation, whose caller is to wait no longer than a second.
+const CANCEL_TIME: Duration = Duration::from_millis(500);
 
 /// An executor's settings for driving its jobs.
 pub(super) struct DriveOptions {
@@ -45,8 +48,8 @@ pub(super) struct DriveOptions {
     pub client: Client,
     /// Options of each remote call.
     pub call: Options,
-    /// No batch is submitted after this time.
-    pub deadline: Option<Instant>,
+    /// No batch is submitted after these ends.
+    pub ends: RunEnds,
     /// The nodes to which homes are assigned in turn; empty if batches may run anywhere.
     pub home_slots: Vec<NodeId>,
     /// Upper bound on the bytes of chunks and registers.
@@ -184,8 +187,9 @@ impl<'a> Drive<'a> {
     /// or node is gone, or that does not answer in time, may go on.
     pub(super) fn stop(&mut self) -> bool {
         self.flights.iter().for_each(Flight::cancel);
-        let end = Instant::now() + STOP_TIME;
-        let end = self.options.deadline.map_or(end, |deadline| end.min(deadline));
+        let is_cancelled = self.options.ends.check() == Err(Ended::Cancelled);
+        let end = Instant::now() + if is_cancelled { CANCEL_TIME } else { STOP_TIME };
+        let end = self.options.ends.deadline().map_or(end, |deadline| end.min(deadline));
         self.flights.drain(..).all(|flight| {
             match flight.report.get_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(_) => true,
@@ -215,7 +219,7 @@ impl<'a> Drive<'a> {
         read: &[(Key, u64)],
         bytes: u64,
     ) -> Result<(), Error> {
-        self.time_left()?;
+        self.options.ends.check()?;
         let tasks = self.batches.tasks(batch);
         let arguments = self.arguments(read)?;
         let (outputs, fates) = self.bundles.assign(tasks);
@@ -369,9 +373,8 @@ impl<'a> Drive<'a> {
 
     /// Waits for the oldest batch in flight.
     fn land(&mut self) -> Result<(), Error> {
-        let left = self.time_left()?;
         let Some(flight) = self.flights.front() else { return Ok(()) };
-        let TaskOutput::BatchReport(report) = read(&flight.report, left)? else {
+        let TaskOutput::BatchReport(report) = self.read(&flight.report)? else {
             return Err(Error::Internal("a batch gave no report".to_owned()));
         };
         if let Some(flight) = self.flights.pop_front() {
@@ -396,13 +399,9 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The time until the deadline, if there is one.
-    fn time_left(&self) -> Result<Option<Duration>, Error> {
-        let Some(deadline) = self.options.deadline else { return Ok(None) };
-        match deadline.checked_duration_since(Instant::now()) {
-            Some(left) if !left.is_zero() => Ok(Some(left)),
-            _ => Err(Error::Timeout),
-        }
+    /// Waits for a value until the job is given up.
+    fn read(&self, object: &ObjectRef<TaskOutput>) -> Result<TaskOutput, Error> {
+        wait_for(object, &self.options.ends).map_err(not_given)
     }
 
     /// The chunks of a result: small ones are fetched, large ones stay in the store.
@@ -439,23 +438,11 @@ impl<'a> Drive<'a> {
 
     /// Fetches a bundle.
     fn fetch(&self, key: Key) -> Result<HashMap<ChunkId, Arc<Chunk>>, Error> {
-        let TaskOutput::Chunks(bundle) = read(&self.held(key)?.object, self.time_left()?)? else {
+        let TaskOutput::Chunks(bundle) = self.read(&self.held(key)?.object)? else {
             return Err(Error::Internal("a report was given for a result".to_owned()));
         };
         bundle.into_iter().map(|(id, stored)| Ok((id, Arc::new(stored.into_chunk()?)))).collect()
     }
-}
-
-/// Waits for a value until the deadline.
-fn read(object: &ObjectRef<TaskOutput>, left: Option<Duration>) -> Result<TaskOutput, Error> {
-    let given = match left {
-        None => object.get(),
-        Some(left) => object.get_timeout(left),
-    };
-    given.map_err(|error| match error.kind() {
-        FailureKind::GetTimeout => Error::Timeout,
-        _ => from_engine(error),
-    })
 }
 
 impl Drop for Drive<'_> {

@@ -5,6 +5,7 @@ use crate::runtime::Runtime;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use tharsis_cancel::RunEnds;
 use tharsis_graph::batch::{BatchLimits, Batches};
 use tharsis_graph::explain::bytes_text;
 use tharsis_graph::{Error, Executor, Job, Limits, Outcome};
@@ -187,7 +188,7 @@ impl Executor for RemoteExecutor {
         let options = DriveOptions {
             client: self.client.clone(),
             call: self.options.clone(),
-            deadline: self.deadline,
+            ends: RunEnds::of(self.deadline),
             home_slots: self.home_slots(),
             bound_bytes: bound(&batches, limits),
             in_use_bytes: memory_beside_disks(&batches, limits).unwrap_or(u64::MAX),

@@ -1,6 +1,7 @@
 //! Errors between tasks and engine: an error of a task is sent as a [`Fault`], a failure of the engine
 //! becomes an [`EngineFailure`] that keeps the engine's own failure.
 
+use crate::object::NotGiven;
 use serde::{Deserialize, Serialize};
 use tharsis_graph::{EngineFailure, Error};
 use tharsis_kernels::{DType, KernelError};
@@ -45,6 +46,8 @@ pub(super) enum Fault {
     ObjectArray { what: String },
     #[error("{what} has a member {member:?}, which leads out of it")]
     PathTraversal { what: String, member: String },
+    #[error("the computation was cancelled")]
+    Cancelled,
     #[error("the program did not end within the time allowed")]
     Timeout,
     #[error("{0}")]
@@ -83,6 +86,7 @@ impl From<Error> for Fault {
             Error::ObjectArray { what } => Fault::ObjectArray { what },
             Error::Unsupported { what, feature } => Fault::Unsupported { what, feature },
             Error::PathTraversal { what, member } => Fault::PathTraversal { what, member },
+            Error::Cancelled => Fault::Cancelled,
             Error::Timeout => Fault::Timeout,
             Error::NotImplemented(text) => Fault::NotImplemented(text),
             Error::Engine(failure) => Fault::Internal(failure.to_string()),
@@ -133,10 +137,19 @@ impl From<Fault> for Error {
             Fault::ObjectArray { what } => Error::ObjectArray { what },
             Fault::Unsupported { what, feature } => Error::Unsupported { what, feature },
             Fault::PathTraversal { what, member } => Error::PathTraversal { what, member },
+            Fault::Cancelled => Error::Cancelled,
             Fault::Timeout => Error::Timeout,
             Fault::NotImplemented(text) => Error::NotImplemented(text),
             Fault::Internal(text) => Error::Internal(text),
         }
+    }
+}
+
+/// The graph's error for a value that was not given.
+pub(super) fn not_given(reason: NotGiven) -> Error {
+    match reason {
+        NotGiven::Ended(ended) => ended.into(),
+        NotGiven::Failed(error) => from_engine(error),
     }
 }
 
@@ -174,6 +187,7 @@ fn class_of(kind: FailureKind) -> &'static str {
 pub(super) fn from_frames(error: tharsis_dataframe::Error) -> Error {
     match error {
         tharsis_dataframe::Error::Type(text) => Error::Type(text),
+        tharsis_dataframe::Error::Cancelled => Error::Cancelled,
         other => Error::Value(other.to_string()),
     }
 }
@@ -207,6 +221,7 @@ mod tests {
             Error::ObjectArray { what: text() },
             Error::Unsupported { what: text(), feature: text() },
             Error::PathTraversal { what, member: text() },
+            Error::Cancelled,
             Error::Timeout,
             Error::NotImplemented(text()),
             Error::Internal(text()),

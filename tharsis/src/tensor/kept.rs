@@ -1,13 +1,14 @@
 //! Results that stay in the store: another job of this client reads them there, and they are fetched only
 //! when their elements are accessed.
 
-use super::fault::from_engine;
 #[cfg(feature = "dataframe")]
 use super::fault::from_frames;
+use super::fault::not_given;
 #[cfg(feature = "dataframe")]
 use crate::between::convert::View;
-use crate::object::TaskOutput;
+use crate::object::{TaskOutput, wait_for};
 use std::sync::Arc;
+use tharsis_cancel::RunEnds;
 use tharsis_graph::{Error, KeptChunk};
 use tharsis_kernels::Chunk;
 use tharsis_remote::{Client, ObjectRef};
@@ -37,7 +38,8 @@ impl InStore {
 
 impl KeptChunk for InStore {
     fn fetch(&self) -> Result<Arc<Chunk>, Error> {
-        Ok(Arc::new(self.object.get().map_err(from_engine)?.into_single()?))
+        let object = wait_for(&self.object, &RunEnds::of(None)).map_err(not_given)?;
+        Ok(Arc::new(object.into_single()?))
     }
 }
 
@@ -57,7 +59,7 @@ pub(crate) struct ColumnInStore {
 #[cfg(feature = "dataframe")]
 impl KeptChunk for ColumnInStore {
     fn fetch(&self) -> Result<Arc<Chunk>, Error> {
-        let object = self.object.get().map_err(from_engine)?;
+        let object = wait_for(&self.object, &RunEnds::of(None)).map_err(not_given)?;
         Ok(Arc::new(self.view.chunk_in(object).map_err(from_frames)?))
     }
 }

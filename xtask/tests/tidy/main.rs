@@ -28,18 +28,19 @@ use xtask::test::NEEDED;
 /// or one less, fails the test.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("types", &[]),
+    ("cancel", &[]),
     ("core", &["tharsis-types"]),
     ("identity", &[]),
     ("protos", &["tharsis-identity", "tharsis-types"]),
     ("object-store", &["tharsis-types"]),
-    ("dataframe", &["tharsis-programs"]),
+    ("dataframe", &["tharsis-cancel", "tharsis-programs"]),
     ("dense", &[]),
     ("gcs", &["tharsis-protos", "tharsis-types"]),
-    ("graph", &["tharsis-kernels"]),
+    ("graph", &["tharsis-cancel", "tharsis-kernels"]),
     ("kernels", &["tharsis-dense"]),
     ("macros", &[]),
-    ("learn", &["tharsis-graph", "tharsis-kernels", "tharsis-numeric", "tharsis-programs"]),
-    ("numeric", &["tharsis-graph", "tharsis-kernels", "tharsis-programs", "tharsis-types"]),
+    ("learn", &["tharsis-cancel", "tharsis-graph", "tharsis-kernels", "tharsis-numeric", "tharsis-programs"]),
+    ("numeric", &["tharsis-cancel", "tharsis-graph", "tharsis-kernels", "tharsis-programs", "tharsis-types"]),
     ("programs", &[]),
     ("remote", &["tharsis-object-store", "tharsis-protos", "tharsis-types"]),
     (

@@ -1,5 +1,5 @@
-//! Frames on nodes and workers: functions of the program, streams of rows, tensors, blocks beyond the store,
-//! and nodes that die.
+//! Frames on nodes and workers: functions of the program, cancellations, streams of rows, tensors, blocks
+//! beyond the store, and nodes that die.
 //!
 //! The program is its own node and worker, so it brings its own `main`.
 
@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod blocks;
+mod cancels;
 mod functions;
 mod losses;
 mod place;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
     let trials = [
         each("blocks", &blocks::TESTS),
         each("losses", &losses::TESTS),
+        everywhere("cancels", &cancels::TESTS),
         everywhere("functions", &functions),
         everywhere("streams", &streams::TESTS),
         everywhere("tensors", &tensors::TESTS),

@@ -1,9 +1,13 @@
 //! Tensors on several nodes: the same source, the same bits, whatever node a chunk is on.
 
+use std::time::{Duration, Instant};
+use tharsis::prelude::{Array, remote};
 use tharsis::tensor::random::default_rng;
 use tharsis::tensor::sparse::Sparse;
-use tharsis::tensor::{Chunks, Executor, LocalExecutor, RemoteExecutor, Tensor, execute, explain, zarr};
-use tharsis::{LocalCluster, LocalNode, Options};
+use tharsis::tensor::{
+    Chunks, Executor, LocalExecutor, MapRemote, RemoteExecutor, Tensor, execute, explain, zarr,
+};
+use tharsis::{Cancel, LocalCluster, LocalNode, Options};
 use tharsis_cluster_tests::{Scenario, await_that, cluster_of, driver, scenarios, small_node};
 
 const STORE_BYTES: u64 = 256 << 20;
@@ -12,6 +16,7 @@ const MEMORY_BYTES: u64 = 64 << 20;
 pub const ALL: &[Scenario] = scenarios![
     results_of_two_nodes_are_those_of_threads_to_the_bit,
     sparse_matrices_and_zarr_arrays_of_two_nodes_are_those_of_threads,
+    a_cancelled_job_ends_on_both_nodes,
     all_cpus_of_the_cluster_are_counted;
     alone:
         what_meets_starts_on_one_node,
@@ -47,6 +52,32 @@ fn results_of_two_nodes_are_those_of_threads_to_the_bit() {
             assert!(expected == bits(&program, &remote), "chunks {chunk:?}");
         }
     }
+    for index in 0..2 {
+        await_that("nothing is left", || cluster.report(index).unwrap().store.object_count == 0);
+    }
+}
+
+#[remote]
+fn slowly(x: Array<f64>) -> Array<f64> {
+    std::thread::sleep(Duration::from_secs(1));
+    x
+}
+
+fn a_cancelled_job_ends_on_both_nodes() {
+    let cluster = two_nodes();
+    let runtime = driver(&cluster, 0);
+    let remote = RemoteExecutor::new(&runtime)
+        .memory_bytes(MEMORY_BYTES)
+        .options(Options::default().spread())
+        .batch_tasks(1);
+    let x = default_rng(5).random(&[80, 10]);
+    let x = x.rechunk(Chunks::PerAxis(vec![5, 10]));
+    let soon = Instant::now() + Duration::from_millis(500);
+    let cancel = Cancel::when(move || soon <= Instant::now());
+    let error = cancel.run(|| execute(&[&x.map_remote::<slowly>()], &remote)).unwrap_err();
+    assert_eq!(error.class(), "Cancelled", "{error}");
+    let sums = x.sum(0);
+    assert!(bits(&sums, &LocalExecutor::within(remote.limits())) == bits(&sums, &remote), "the next job");
     for index in 0..2 {
         await_that("nothing is left", || cluster.report(index).unwrap().store.object_count == 0);
     }

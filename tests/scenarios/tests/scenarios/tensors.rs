@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tharsis::FailureKind;
 use tharsis::prelude::{Array, remote};
 use tharsis::tensor::random::default_rng;
 use tharsis::tensor::sparse::Sparse;
@@ -10,6 +9,7 @@ use tharsis::tensor::{
     Chunks, DType, Executor, GraphError, LocalExecutor, MapRemote, Metrics, RemoteExecutor, Tensor, arange,
     concatenate, execute, npy, zarr,
 };
+use tharsis::{Cancel, FailureKind};
 use tharsis_scenarios::{Mode, Scenario, Session, processes, scenarios};
 
 // The programs and the evaluator that the tensors' own tests use.
@@ -38,6 +38,7 @@ pub const ALL: &[Scenario] = scenarios![
         t3_a_program_too_large_is_refused_with_the_number_needed,
         t4_errors_of_kernels_keep_their_type,
         t4_no_task_starts_after_the_deadline,
+        t4_a_cancelled_job_ends_and_the_next_one_runs,
         t6_remote_functions_map_chunks,
         t6_functions_that_fail_or_break_their_word_are_typed_errors,
         t6_a_job_that_fails_says_whether_tasks_go_on,
@@ -400,6 +401,25 @@ fn slowly(x: Array<f64>) -> Array<f64> {
 #[remote]
 fn panicking(_: Array<f64>) -> Array<f64> {
     panic!("on purpose")
+}
+
+/// Some tasks run and others wait when the handle is cancelled; the functions that run end by themselves.
+fn t4_a_cancelled_job_ends_and_the_next_one_runs(mode: Mode) {
+    let session = mode.start(2);
+    let remote = RemoteExecutor::new(session.runtime()).batch_tasks(1);
+    let x = matrix(80, 10, [5, 10]);
+    let soon = Instant::now() + Duration::from_millis(300);
+    let cancel = Cancel::when(move || soon <= Instant::now());
+    let error = cancel.run(|| execute(&[&x.map_remote::<slowly>()], &remote)).unwrap_err();
+    assert_eq!(error.class(), "Cancelled");
+    assert!(matches!(error.cause(), GraphError::Cancelled));
+    assert_eq!(tharsis::Error::from(error).kind(), FailureKind::Cancelled);
+    let error = cancel.run(|| execute(&[&x.sum(..)], &remote)).unwrap_err();
+    assert_eq!(error.class(), "Cancelled", "what begins later does not begin");
+    let (sum, _) = Cancel::new().run(|| execute(&[&x.sum(..)], &remote)).unwrap();
+    assert_eq!(sum[0].item().unwrap(), x.sum(..).item().unwrap());
+    drop(sum);
+    session.await_quiet();
 }
 
 /// A user's functions in tasks: what they give does not depend on where they run.
