@@ -138,7 +138,7 @@ pub enum Command {
     Nodes(NodesArgs),
     /// List the objects in a node's store, the largest first.
     Objects(ListArgs),
-    /// Answer an SQL query over files, on the threads of this process.
+    /// Answer statements of SQL over files, on threads of this process or on a cluster.
     Sql(SqlArgs),
     /// Start a node in the background.
     #[command(mut_group("Part", |group| group.required(true)))]
@@ -415,6 +415,16 @@ pub struct SqlArgs {
     /// Print the stages of the plan instead of running it.
     #[arg(long, conflicts_with = "output")]
     pub explain: bool,
+    /// Run on a cluster instead of threads of this process: `auto` for the node of this machine, the path of
+    /// its socket, or HOST:PORT of a head. Files are read and written by its nodes.
+    #[arg(long, value_name = "ADDRESS")]
+    pub address: Option<String>,
+    /// Memory that statements may use, such as 2GB; without it half of the machine's, or of the node's store.
+    #[arg(long, value_name = "SIZE", value_parser = TextParser(parse::store_size))]
+    pub memory: Option<u64>,
+    /// Folder for rows that have no room in it; without it that for temporary files.
+    #[arg(long, value_name = "DIR", conflicts_with = "address")]
+    pub spill_dir: Option<PathBuf>,
 }
 
 /// A name and a path with a sign between.

@@ -55,6 +55,8 @@ pub enum Shown {
     Markdown,
     /// A line for each value.
     Vertical,
+    /// A stream of Arrow, for other programs: each answer is one of its own.
+    Arrow,
 }
 
 /// The end of a file's name that says its format, in lower case.

@@ -13,6 +13,8 @@ mod commands;
 mod format;
 mod frames;
 mod hosts;
+#[cfg(feature = "frames")]
+mod interrupt;
 mod log;
 mod output;
 mod reach;

@@ -2,6 +2,8 @@
 
 use anyhow::Result;
 use std::io::{ErrorKind, Write};
+#[cfg(feature = "frames")]
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Prints a line to standard output.
 ///
@@ -15,7 +17,18 @@ pub fn line(text: &str) -> Result<()> {
     }
 }
 
-/// Standard output for a writer of many pieces. A reader that goes away ends the command quietly.
+/// The status with which the command ends when the reader of a [`Stream`] goes away.
+#[cfg(feature = "frames")]
+static UNREAD_STATUS: AtomicU8 = AtomicU8::new(0);
+
+/// Has the command end with this status when the reader of a [`Stream`] goes away.
+#[cfg(feature = "frames")]
+pub fn end_unread_with(status: u8) {
+    UNREAD_STATUS.store(status, Ordering::Relaxed);
+}
+
+/// Standard output for a writer of many pieces. A reader that goes away ends the command quietly; Ctrl-C ends
+/// the writing.
 #[cfg(feature = "frames")]
 pub struct Stream(std::io::BufWriter<std::io::Stdout>);
 
@@ -30,6 +43,9 @@ impl Stream {
 #[cfg(feature = "frames")]
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if crate::interrupt::is_interrupted() {
+            return Err(std::io::Error::other("interrupted"));
+        }
         or_end(self.0.write(bytes))
     }
 
@@ -41,7 +57,10 @@ impl Write for Stream {
 #[cfg(feature = "frames")]
 fn or_end<T>(outcome: std::io::Result<T>) -> std::io::Result<T> {
     match outcome {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+            crate::frames::clean();
+            std::process::exit(UNREAD_STATUS.load(Ordering::Relaxed).into())
+        }
         outcome => outcome,
     }
 }

@@ -1,5 +1,6 @@
 //! Exit statuses of the command, and their errors: 2 for wrong input, 3 for a malformed token, 4 if no node
-//! or control store answers, 5 if a socket, port or file is taken, 6 if a resource is too small, 1 otherwise.
+//! or control store answers, 5 if a socket, port or file is taken, 6 if a resource is too small, 130 after
+//! Ctrl-C, 1 otherwise.
 
 use crate::settings;
 use std::path::PathBuf;
@@ -19,6 +20,14 @@ pub const TAKEN: u8 = 5;
 
 /// The status if the machine has too little of a resource.
 pub const EXHAUSTED: u8 = 6;
+
+/// The status of a command that Ctrl-C ended, as shells tell it.
+#[cfg(feature = "frames")]
+pub const INTERRUPTED: u8 = 130;
+/// The status of a script of statements whose reader went away before the last one, as shells tell it of a
+/// program that writes on.
+#[cfg(feature = "frames")]
+pub const UNREAD: u8 = 141;
 
 /// Errors that end the command with a specific status.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +74,14 @@ pub enum Refusal {
         /// The mistake in it or in its rows, the file that cannot be read, or the failure of its run.
         cause: tharsis::frame::Error,
     },
+    /// Ctrl-C ended the computation.
+    #[cfg(feature = "frames")]
+    #[error("interrupted")]
+    Interrupted,
+    /// A form of rows that the place of the output cannot show.
+    #[cfg(feature = "frames")]
+    #[error("--format arrow: a terminal cannot show it; write it to a file or a pipe")]
+    ArrowOnTerminal,
     /// Statements with which nothing can be done.
     #[cfg(feature = "frames")]
     #[error("the statements: {problem}")]
@@ -312,7 +329,9 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
             #[cfg(feature = "frames")]
             Refusal::Query { cause, .. } => status_of_query(cause.class()),
             #[cfg(feature = "frames")]
-            Refusal::Statements { .. } | Refusal::Unreadable { .. } => WRONG_INPUT,
+            Refusal::Interrupted => INTERRUPTED,
+            #[cfg(feature = "frames")]
+            Refusal::ArrowOnTerminal | Refusal::Statements { .. } | Refusal::Unreadable { .. } => WRONG_INPUT,
             Refusal::NoNode { .. }
             | Refusal::NodeGone { .. }
             | Refusal::NotAdmitted { .. }

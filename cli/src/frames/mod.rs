@@ -21,4 +21,4 @@ pub use absent::{answer, list};
 #[cfg(feature = "frames")]
 pub use present::{STORAGE_VARIABLES, answer, list, statements};
 #[cfg(feature = "frames")]
-pub use sql::run as query;
+pub use sql::{clean, run as query};

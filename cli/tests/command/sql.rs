@@ -1,9 +1,9 @@
 //! `tharsis sql`: a query over files, through the real command.
 
-use crate::home::{Ended, Home};
+use crate::home::{Ended, Home, await_that, end_of, kill};
 use std::fs;
 use std::io::{BufReader, Read, Write};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// A home with two tables as CSV files.
 fn with_tables() -> (Home, String, String) {
@@ -165,16 +165,21 @@ fn a_pipe_gets_all_rows_and_a_table_as_many_as_asked_for() {
     assert!(null.starts_with("-- row 1\nn | NULL\ne | \nf | 0.3"), "{null}");
 }
 
-/// The words that a shell in a terminal of some width shows while these lines are typed.
-fn typed(home: &Home, columns: u32, lines: &[&str]) -> String {
+/// A shell in a terminal of some width, its keys and its screen.
+fn shell(home: &Home, columns: u32) -> (Child, ChildStdin, BufReader<ChildStdout>) {
     let tharsis = env!("CARGO_BIN_EXE_tharsis");
     let mut shell = Command::new("script");
     let line = format!("stty cols {columns} rows 50 -echo; exec '{tharsis}' sql");
     shell.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm").env("XDG_STATE_HOME", home.path("state"));
     shell.env("SHELL", "/bin/sh").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut shell = shell.spawn().unwrap();
-    let (mut keys, screen) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
-    let mut screen = BufReader::new(screen);
+    let (keys, screen) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
+    (shell, keys, BufReader::new(screen))
+}
+
+/// The words that a shell shows while these lines are typed.
+fn typed(home: &Home, columns: u32, lines: &[&str]) -> String {
+    let (mut shell, mut keys, mut screen) = shell(home, columns);
     let mut shown = Vec::new();
     for line in lines {
         until_prompt(&mut screen, &mut shown);
@@ -276,4 +281,132 @@ fn explain_shows_the_stages_as_a_text() {
     let query = format!("Explain Analyze {BY_LAND}");
     let ended = home.run(["sql", &query, "--table", &sales, "--table", &cities]);
     assert!(ended.out.contains("rows"), "{}{}", ended.out, ended.err);
+}
+
+/// A statement that does not end by itself.
+const ENDLESS: &str = "select max(value % 7) as most from generate_series(1, 1000000000000000)";
+
+#[test]
+fn ctrl_c_ends_the_statement_and_not_the_shell() {
+    let home = Home::new();
+    let (mut shell, mut keys, mut screen) = shell(&home, 80);
+    let mut shown = Vec::new();
+    for _ in 0..2 {
+        until_prompt(&mut screen, &mut shown);
+        keys.write_all(format!("{ENDLESS};\r").as_bytes()).unwrap();
+        // From here on the keys are for the statement.
+        until(&mut screen, &mut shown, "\x1b[?2004l");
+        keys.write_all(b"\x03").unwrap();
+        until(&mut screen, &mut shown, "interrupted");
+    }
+    until_prompt(&mut screen, &mut shown);
+    keys.write_all(b"select 40 + 2 as answer;\r").unwrap();
+    until(&mut screen, &mut shown, " answer\r\n");
+    until_prompt(&mut screen, &mut shown);
+    keys.write_all(b"\x04").unwrap();
+    screen.read_to_end(&mut shown).unwrap();
+    assert!(shell.wait().unwrap().success(), "{}", String::from_utf8_lossy(&shown));
+}
+
+#[test]
+fn ctrl_c_ends_a_command_with_status_130() {
+    let home = Home::new();
+    let file = home.text("most.csv");
+    for words in [vec!["sql", ENDLESS], vec!["sql", ENDLESS, "-o", &file]] {
+        let child = home.spawn(words);
+        let process = procfs::process::Process::new(child.id() as i32).unwrap();
+        await_that("the command takes signals", || process.status().unwrap().sigcgt & 2 != 0);
+        kill(child.id(), "INT");
+        let ended = end_of(child);
+        assert_eq!((ended.status, ended.out.as_str()), (130, ""), "{}", ended.err);
+    }
+    assert!(!std::path::Path::new(&file).exists());
+}
+
+#[test]
+fn a_reader_that_goes_away_leaves_statements_with_status_141() {
+    let home = Home::new();
+    let (many, file) = ("select value from generate_series(1, 100000)", home.text("after.csv"));
+    let two = format!("{many}; copy (select 1 as a) to '{file}'");
+    for (query, status) in [(many, 0), (&two, 141)] {
+        let mut child = home.spawn(["sql", query]);
+        drop(child.stdout.take());
+        let ended = end_of(child);
+        assert_eq!((ended.status, ended.err.as_str()), (status, ""), "{query}");
+    }
+    assert!(!std::path::Path::new(&file).exists());
+}
+
+#[test]
+fn arrow_goes_to_a_pipe_and_to_no_terminal() {
+    let (home, sales, _) = with_tables();
+    let query = "select city, sum(sold) as sold from sales group by city order by city";
+    for more in [vec![], vec!["-o", "-"]] {
+        let words = ["sql", query, "--table", &sales, "--format", "arrow"];
+        let ended = home.command(words.into_iter().chain(more)).output().unwrap();
+        assert!(ended.status.success());
+        let mut read = arrow::ipc::reader::StreamReader::try_new(&ended.stdout[..], None).unwrap();
+        let batch = read.next().unwrap().unwrap();
+        assert_eq!((batch.num_rows(), batch.num_columns()), (2, 2));
+        assert!(read.next().is_none());
+    }
+    let on_terminal = Command::new("script")
+        .args([
+            "-qec",
+            &format!("'{}' sql 'select 1' --format arrow", env!("CARGO_BIN_EXE_tharsis")),
+            "/dev/null",
+        ])
+        .env("SHELL", "/bin/sh")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let shown = String::from_utf8_lossy(&on_terminal.stdout).into_owned();
+    assert_eq!(on_terminal.status.code(), Some(2), "{shown}");
+    assert!(shown.contains("a terminal cannot show it"), "{shown}");
+}
+
+#[test]
+fn memory_is_bounded_and_spilled_where_the_user_says() {
+    let home = Home::new();
+    let spill = home.text("spill");
+    let query = "select count(*) as n, max(a) as a from \
+                 (select distinct value as a, value * 2 as b, value * 3 as c from generate_series(1, 2000000))";
+    let words = ["sql", query, "--format", "csv", "--memory", "64MiB", "--spill-dir", &spill];
+    let ended = home.run(words);
+    assert_eq!((ended.status, ended.out.as_str()), (0, "n,a\n2000000,2000000\n"), "{}", ended.err);
+    assert!(std::path::Path::new(&spill).is_dir(), "it was used");
+    assert_eq!(fs::read_dir(&spill).unwrap().count(), 0, "nothing is left");
+    fs::write(home.path("file"), "").unwrap();
+    let refused = home.run(["sql", "select 1", "--spill-dir", &home.text("file/below")]);
+    assert!(refused.status != 0 && refused.err.contains("file/below"), "{}", refused.err);
+    home.run(["sql", "select 1", "--memory", "much"]).assert_refused(2, &["--memory", "such as 512MiB"]);
+    let both = home.run(["sql", "select 1", "--spill-dir", &spill, "--address", "auto"]);
+    both.assert_refused(2, &["--spill-dir", "--address"]);
+}
+
+#[test]
+fn a_cluster_answers_what_threads_do() {
+    let (home, sales, cities) = with_tables();
+    let socket = home.text("a/node.sock");
+    let words = ["start", "--head", "--num-cpus", "2", "--store", "128MiB", "--socket", &socket];
+    let started = home.run(words);
+    assert_eq!(started.status, 0, "{}", started.err);
+    let three =
+        format!("create table t as {BY_LAND}; insert into t values ('Peru', 1); select * from t order by 2");
+    for query in [BY_LAND, &three] {
+        let words = ["sql", query, "--table", &sales, "--table", &cities];
+        let here = home.run(words);
+        let there = home.run(words.into_iter().chain(["--address", &socket, "--memory", "256MiB"]));
+        assert_eq!((there.status, there.err.as_str()), (0, ""));
+        assert_eq!(here.out, there.out);
+    }
+    let file = home.text("by_land.csv");
+    let words = ["sql", BY_LAND, "--table", &sales, "--table", &cities, "-o", &file, "--address", &socket];
+    assert_eq!(home.run(words).status, 0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "land,sold\nNorway,7\nItaly,5\n");
+    let processes = home.processes();
+    assert_eq!(home.run(["stop", "--socket", &socket]).status, 0);
+    home.assert_clean(&processes);
+    let nobody = home.run(["sql", "select 1", "--address", &socket]);
+    assert_eq!(nobody.status, 4, "{}", nobody.err);
 }

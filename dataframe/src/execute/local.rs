@@ -3,7 +3,7 @@
 use super::left::leave;
 use super::rows::{Budget, GrowingRows, Rows};
 use super::threads::Threads;
-use super::{Executor, Limits, Outcome, Parts};
+use super::{Executor, Limits, Outcome, Parts, memory_bytes};
 use crate::engine::{Environment, task_context};
 use crate::error::{Error, Result};
 use crate::metrics::{Metrics, StageMetrics, TaskMetrics};
@@ -14,6 +14,7 @@ use crate::stage::{
 use arrow::array::RecordBatch;
 use futures::TryFutureExt;
 use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tharsis_cancel::RunEnds;
@@ -34,6 +35,7 @@ pub struct LocalExecutor {
     budget: Arc<Budget>,
     threads: Kept,
     environment: OnceLock<Result<Environment>>,
+    spill_dirs: Vec<PathBuf>,
     deadline: Option<Instant>,
 }
 
@@ -51,7 +53,14 @@ impl LocalExecutor {
         let limits = Limits { threads: threads.max(1), memory_bytes: (counted_bytes / 2).max(1) };
         let budget = Budget::new(counted_bytes / 2);
         let (threads, environment) = (Kept::default(), OnceLock::new());
-        LocalExecutor { limits, budget, threads, environment, deadline: None }
+        LocalExecutor { limits, budget, threads, environment, spill_dirs: Vec::new(), deadline: None }
+    }
+
+    /// Has operators and rows spill to files in these folders, which are made if they are not there; without
+    /// any, to that of the system for temporary files.
+    #[must_use]
+    pub fn spill_dirs(self, folders: Vec<PathBuf>) -> LocalExecutor {
+        LocalExecutor { spill_dirs: folders, environment: OnceLock::new(), ..self }
     }
 
     /// Gives up all plans at this moment, also those that run then. Their tasks end at their next batch.
@@ -71,9 +80,19 @@ impl LocalExecutor {
     }
 
     fn environment(&self) -> Result<&Environment> {
-        let environment =
-            self.environment.get_or_init(|| Environment::new(self.limits.memory_bytes, Vec::new()));
+        let environment = self
+            .environment
+            .get_or_init(|| Environment::new(self.limits.memory_bytes, self.spill_dirs.clone()));
         environment.as_ref().map_err(Clone::clone)
+    }
+}
+
+impl Default for LocalExecutor {
+    /// An executor with all cores of this machine and half of its memory, or of what its control group
+    /// allows.
+    fn default() -> LocalExecutor {
+        let threads = std::thread::available_parallelism().map_or(1, |count| count.get());
+        LocalExecutor::sized(threads, memory_bytes() / 2)
     }
 }
 

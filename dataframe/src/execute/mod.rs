@@ -110,10 +110,7 @@ pub fn default_executor() -> Arc<dyn Executor> {
     }
     let offered = OFFER.get().and_then(|offer| offer());
     offered.unwrap_or_else(|| {
-        let local = LOCAL.get_or_init(|| {
-            let threads = std::thread::available_parallelism().map_or(1, |count| count.get());
-            Arc::new(LocalExecutor::sized(threads, memory_bytes() / 2))
-        });
+        let local = LOCAL.get_or_init(Arc::default);
         Arc::clone(local) as Arc<dyn Executor>
     })
 }

@@ -1,13 +1,16 @@
 //! `tharsis sql`: statements over files, from the command line, files, standard input or a shell.
 
+mod place;
 mod rows;
 mod session;
 mod shell;
 mod statements;
 
+pub use place::clean;
+
 use crate::args::SqlArgs;
 use crate::format::{Format, Shown};
-use crate::output;
+use crate::interrupt::{self, Ends};
 use crate::refusal::Refusal;
 use anyhow::{Context, Result};
 use session::Session;
@@ -25,14 +28,22 @@ const ROWS_MAX: usize = 40;
 /// # Errors
 /// `Query` with the class of the error and the place of the statement; those of the output.
 pub fn run(asked: &SqlArgs) -> Result<()> {
-    let view = view(asked);
+    let view = view(asked)?;
     let is_typed = asked.query.is_none() && asked.files.is_empty() && std::io::stdin().is_terminal();
     let file = asked.output.as_deref().filter(|path| *path != "-");
     if is_typed && file.is_some() {
         return Err(Refusal::Statements { problem: "-o FILE takes one query" }.into());
-    } else if is_typed {
+    }
+    let _place = place::choose(asked)?;
+    if is_typed {
+        interrupt::watch(Ends::Statement)?;
         return shell::run(asked, view);
     }
+    interrupt::watch(Ends::Command)?;
+    interrupt::run(|| answer_all(asked, view, file))
+}
+
+fn answer_all(asked: &SqlArgs, view: rows::View, file: Option<&str>) -> Result<()> {
     let texts = texts(asked)?;
     if asked.query.is_some() && texts.iter().all(|(_, text)| Statements::of(text).all().next().is_none()) {
         return Err(Refusal::Statements { problem: "there is none" }.into());
@@ -45,8 +56,10 @@ pub fn run(asked: &SqlArgs) -> Result<()> {
         return to_file(query.text, asked, path);
     }
     let mut session = Session::new(asked, view)?;
-    for (name, text) in &texts {
-        session.run_all(name.as_deref(), text, &mut output::Stream::new())?;
+    let with_statements = |text: &str| Statements::of(text).all().next().is_some();
+    let last = texts.iter().rposition(|(_, text)| with_statements(text));
+    for (at, (name, text)) in texts.iter().enumerate() {
+        session.run_all(name.as_deref(), text, last == Some(at))?;
     }
     Ok(())
 }
@@ -82,8 +95,11 @@ fn from_standard_input() -> Result<String> {
 }
 
 /// The way in which rows are shown: all of them, unless somebody looks.
-fn view(asked: &SqlArgs) -> rows::View {
+fn view(asked: &SqlArgs) -> Result<rows::View> {
     let terminal = std::io::stdout().is_terminal();
+    if terminal && asked.format == Some(Shown::Arrow) {
+        return Err(Refusal::ArrowOnTerminal.into());
+    }
     let rows_max = match asked.rows {
         None if terminal => ROWS_MAX,
         None | Some(0) => usize::MAX,
@@ -92,7 +108,7 @@ fn view(asked: &SqlArgs) -> rows::View {
     let default = if asked.output.is_some() { Shown::Csv } else { Shown::Table };
     let width = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_col));
     let width = if terminal && 0 < width { width } else { usize::MAX };
-    rows::View { shown: asked.format.unwrap_or(default), rows_max, width }
+    Ok(rows::View { shown: asked.format.unwrap_or(default), rows_max, width })
 }
 
 /// Writes the rows of a query to a file, as they are made.

@@ -39,7 +39,14 @@ pub fn write(table: &Table, view: View, to: &mut dyn Write) -> Result<()> {
         Shown::Markdown => markdown(batch, to),
         Shown::Table => aligned(batch, view, to),
         Shown::Vertical => vertical(batch, to),
+        Shown::Arrow => stream(batch, to),
     }
+}
+
+fn stream(batch: &RecordBatch, to: &mut dyn Write) -> Result<()> {
+    let mut writer = arrow::ipc::writer::StreamWriter::try_new(to, batch.schema_ref())?;
+    writer.write(batch)?;
+    Ok(writer.finish()?)
 }
 
 fn separated(batch: &RecordBatch, separator: u8, to: &mut dyn Write) -> Result<()> {

@@ -5,7 +5,8 @@ use super::statements::{Statement, Statements};
 use super::table;
 use crate::args::SqlArgs;
 use crate::format::{Format, Shown};
-use crate::refusal::Refusal;
+use crate::output;
+use crate::refusal::{Refusal, UNREAD};
 use anyhow::Result;
 use std::io::Write;
 use tharsis::frame::{Error, SqlAnswer, SqlSession, Table};
@@ -31,14 +32,18 @@ impl Session {
         Ok(Session { inner, view, is_explained: asked.explain })
     }
 
-    /// Answers all statements of a text, up to the first that fails.
+    /// Answers all statements of a text on standard output, up to the first that fails. If its reader goes
+    /// away, the status tells whether statements are left, of this text or of another.
     ///
     /// # Errors
     /// `Query` with the file and line of the statement that fails, if there are several.
-    pub fn run_all(&mut self, file: Option<&str>, text: &str, to: &mut dyn Write) -> Result<()> {
+    pub fn run_all(&mut self, file: Option<&str>, text: &str, is_last: bool) -> Result<()> {
         let statements: Vec<Statement<'_>> = Statements::of(text).all().collect();
         let is_one = file.is_none() && statements.len() < 2;
-        for statement in &statements {
+        let to = &mut output::Stream::new();
+        for (number, statement) in statements.iter().enumerate() {
+            let are_left = !is_last || number + 1 < statements.len();
+            output::end_unread_with(if are_left { UNREAD } else { 0 });
             let at = match file {
                 _ if is_one => String::new(),
                 None => format!("line {}: ", statement.line),
@@ -69,21 +74,26 @@ impl Session {
         Ok(to.flush()?)
     }
 
-    /// Files of a statement are tables for as long as it runs: the next one looks at them anew.
+    /// Files of a statement are tables for as long as it runs: the next one looks at them anew. None stays
+    /// one, whatever fails.
     fn execute(&mut self, statement: &str) -> Result<SqlAnswer, Error> {
         let paths = named_files(&self.inner, statement)?;
-        for path in &paths {
+        let mut known = 0;
+        let registered = paths.iter().try_for_each(|path| {
             self.inner.register(path, &table(path))?;
-        }
-        let answer = if self.is_explained {
-            self.inner.execute(&format!("explain {statement}"))
-        } else {
-            self.inner.execute(statement)
-        };
-        for path in &paths {
-            self.inner.forget(path)?;
-        }
-        answer
+            known += 1;
+            Ok(())
+        });
+        let answer = registered.and_then(|()| {
+            if self.is_explained {
+                self.inner.execute(&format!("explain {statement}"))
+            } else {
+                self.inner.execute(statement)
+            }
+        });
+        let forgotten = paths[..known].iter().map(|path| self.inner.forget(path));
+        let forgotten: Vec<Result<(), Error>> = forgotten.collect();
+        answer.and_then(|answer| forgotten.into_iter().collect::<Result<(), Error>>().map(|()| answer))
     }
 
     /// A column of the rows of a query; nothing if it fails.
@@ -119,4 +129,29 @@ fn plans(table: &Table) -> Option<String> {
         format!("{}:\n{}\n", kind.unwrap_or_default(), plan.trim_end())
     });
     Some(texts.collect::<Vec<_>>().join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Args, Command};
+    use clap::Parser;
+
+    #[test]
+    fn no_file_of_a_statement_that_fails_stays_a_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::write(path("a.csv"), "a\n1\n").unwrap();
+        let Command::Sql(asked) = Args::try_parse_from(["tharsis", "sql"]).unwrap().command else {
+            panic!("another command");
+        };
+        let view = View { shown: Shown::Table, rows_max: usize::MAX, width: usize::MAX };
+        let mut session = Session::new(&asked, view).unwrap();
+        let both = format!("select * from '{}' x, '{}' y, '{0}' z", path("a.csv"), path("no.csv"));
+        for statement in [both, format!("select nothing from '{}'", path("a.csv"))] {
+            session.execute(&statement).unwrap_err();
+            let left = session.inner.missing_tables(&format!("select * from '{}'", path("a.csv"))).unwrap();
+            assert_eq!(left, [path("a.csv")], "{statement}");
+        }
+    }
 }

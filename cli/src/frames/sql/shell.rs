@@ -5,6 +5,7 @@ use super::session::Session;
 use super::statements::Statements;
 use crate::args::SqlArgs;
 use crate::format::Shown;
+use crate::interrupt;
 use crate::output;
 use anyhow::{Context as _, Result};
 use clap::ValueEnum;
@@ -28,7 +29,7 @@ A statement ends with a semicolon and may have several lines. FROM takes tables 
   .schema NAME       columns and types of a table
   .tables            the tables
   .timer on|off      print the time that each statement takes
-Ctrl-C forgets what was typed of a statement, and ends the shell while one runs.";
+Ctrl-C forgets what was typed of a statement, and ends one that runs; a second time, also the shell.";
 
 /// Words of SQL that are completed.
 const KEYWORDS: &str = "all and as asc between by case cast copy count create cross delete desc describe distinct \
@@ -62,6 +63,7 @@ pub fn run(asked: &SqlArgs, view: View) -> Result<()> {
         if let Some(words) = editor.helper_mut() {
             words.known = shell.words();
         }
+        interrupt::forget();
         match editor.readline(if shell.typed.is_empty() { "sql> " } else { "...> " }) {
             Ok(line) => {
                 let entry = shell.entry(&line);
@@ -70,7 +72,8 @@ pub fn run(asked: &SqlArgs, view: View) -> Result<()> {
                     let _kept = editor.add_history_entry(entry.as_str());
                     let _kept = history.as_ref().map(|history| editor.append_history(history));
                 }
-                if shell.line(&line) == Next::End {
+                // The shell has told that it was interrupted.
+                if let Ok(Next::End) = interrupt::run(|| Ok(shell.line(&line))) {
                     return Ok(());
                 }
             }
@@ -156,6 +159,7 @@ impl Shell {
             ".exit" | ".quit" => return Next::End,
             ".help" => tell(output::line(HELP)),
             ".mode" => match Shown::from_str(rest, true) {
+                Ok(Shown::Arrow) => output::complain(".mode: a terminal cannot show arrow"),
                 Ok(shown) => self.session.view.shown = shown,
                 Err(_) => {
                     output::complain(".mode: expected table, csv, tsv, json, jsonl, markdown or vertical")
@@ -190,7 +194,7 @@ impl Shell {
 
     fn read(&mut self, path: &str) -> Result<()> {
         let text = std::fs::read_to_string(path).with_context(|| path.to_owned())?;
-        self.session.run_all(Some(path), &text, &mut output::Stream::new())
+        self.session.run_all(Some(path), &text, true)
     }
 
     /// Words that are completed: those of SQL, tables and their columns.
@@ -205,6 +209,10 @@ impl Shell {
 fn told(outcome: Result<()>) -> bool {
     match outcome {
         Ok(()) => true,
+        Err(_) if interrupt::is_interrupted() => {
+            output::complain("interrupted");
+            false
+        }
         Err(error) => {
             output::complain(&format!("{error:#}"));
             false

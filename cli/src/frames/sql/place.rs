@@ -1,0 +1,70 @@
+//! The place where statements run: threads of this process, or a cluster.
+
+use crate::args::SqlArgs;
+use anyhow::{Context, Result};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tempfile::TempDir;
+use tharsis::Runtime;
+use tharsis::frame::{Executor, LocalExecutor, RemoteExecutor, offer_executor};
+
+static CHOSEN: OnceLock<Arc<dyn Executor>> = OnceLock::new();
+/// The folder for what is spilled, in the one that the user has named.
+static SCRATCH: Mutex<Option<TempDir>> = Mutex::new(None);
+
+/// A chosen place. Nothing of it is left when it is dropped.
+pub struct Place {
+    _runtime: Option<Runtime>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        clean();
+    }
+}
+
+/// Removes what was spilled: also before an end that drops nothing.
+pub fn clean() {
+    drop(SCRATCH.lock().unwrap_or_else(PoisonError::into_inner).take());
+}
+
+/// Has all statements run where the user asked for. The place must live as long as they.
+///
+/// # Errors
+/// If no node answers at the address, or the folder for what is spilled cannot be used.
+pub fn choose(asked: &SqlArgs) -> Result<Place> {
+    // Before a runtime offers its own.
+    offer_executor(|| CHOSEN.get().cloned());
+    let (executor, runtime): (Arc<dyn Executor>, _) = match &asked.address {
+        None if asked.memory.is_none() && asked.spill_dir.is_none() => return Ok(Place { _runtime: None }),
+        None => (Arc::new(local(asked)?), None),
+        Some(address) => {
+            let runtime = tharsis::init().address(address).start()?;
+            let executor = RemoteExecutor::new(&runtime);
+            let executor = match asked.memory {
+                Some(bytes) => executor.memory_bytes(bytes),
+                None => executor,
+            };
+            (Arc::new(executor), Some(runtime))
+        }
+    };
+    let _only_once = CHOSEN.set(executor);
+    Ok(Place { _runtime: runtime })
+}
+
+fn local(asked: &SqlArgs) -> Result<LocalExecutor> {
+    let executor = match asked.memory {
+        Some(bytes) => {
+            let threads = std::thread::available_parallelism().map_or(1, |count| count.get());
+            LocalExecutor::sized(threads, bytes)
+        }
+        None => LocalExecutor::default(),
+    };
+    let Some(folder) = &asked.spill_dir else { return Ok(executor) };
+    let name = || folder.display().to_string();
+    std::fs::create_dir_all(folder).with_context(name)?;
+    let scratch = TempDir::with_prefix_in("tharsis-sql-", folder).with_context(name)?;
+    let path: PathBuf = scratch.path().to_owned();
+    *SCRATCH.lock().unwrap_or_else(PoisonError::into_inner) = Some(scratch);
+    Ok(executor.spill_dirs(vec![path]))
+}
