@@ -54,4 +54,4 @@ pub use look::Look;
 pub use param::{Kind, Made, Param, Place, Preset, signature};
 pub use refusal::Refusal;
 pub use row::{Form, Row};
-pub use unknown::{check_context, check_keys, unknown_option};
+pub use unknown::{check_context, check_keys, check_known, unknown_option};

@@ -35,6 +35,23 @@ pub fn check_context<'a>(keys: impl IntoIterator<Item = &'a str>) -> Result<(), 
     check("ctx", keys, &CONTEXT_KEYS)
 }
 
+/// Refuses a key that a thing of a request does not have, such as an input.
+///
+/// ```
+/// let refusal = tharsis_programs::check_known("the input x", ["dtpye"], &["lit", "dtype"]);
+/// assert!(refusal.expect_err("no such key").message.ends_with("did you mean \"dtype\"?"));
+/// ```
+///
+/// # Errors
+/// As [`check_keys`].
+pub fn check_known<'a>(
+    of: &str,
+    keys: impl IntoIterator<Item = &'a str>,
+    known: &[&str],
+) -> Result<(), Refusal> {
+    check(of, keys, known)
+}
+
 fn check<'a>(of: &str, keys: impl IntoIterator<Item = &'a str>, known: &[&str]) -> Result<(), Refusal> {
     let Some(unknown) = keys.into_iter().find(|key| !known.contains(key)) else { return Ok(()) };
     // The longer names of these.

@@ -420,3 +420,40 @@ fn d15_a_small_dev_shm_is_enough_or_named() {
     let message = refused["err"]["msg"].as_str().unwrap();
     assert!(message.contains("/dev/shm") && message.contains("available"), "{message}");
 }
+
+/// The blocks of a page with this word behind the fence.
+fn blocks(page: &str, word: &str) -> Vec<Value> {
+    let begin = format!("```{word}\n");
+    let parts = page.split(&begin).skip(1).map(|rest| rest.split_once("```").unwrap().0);
+    parts.map(|text| serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))).collect()
+}
+
+/// Whether a reply says all that the page does.
+fn says(reply: &Value, page: &Value) -> bool {
+    match (reply, page) {
+        (Value::Object(reply), Value::Object(page)) => {
+            page.iter().all(|(key, value)| reply.get(key).is_some_and(|found| says(found, value)))
+        }
+        (reply, page) => reply == page,
+    }
+}
+
+#[test]
+fn the_requests_of_the_page_have_the_replies_of_the_page() {
+    let page = std::fs::read_to_string(home::root().join("docs/programs.md")).unwrap();
+    let (requests, replies) = (blocks(&page, "json"), blocks(&page, "reply"));
+    assert_eq!(requests.len(), replies.len());
+    for (request, wanted) in requests.into_iter().zip(replies) {
+        let found = reply(request);
+        assert!(says(&found, &wanted), "{found}\nis not what the page says: {wanted}");
+    }
+    // The keys that the page has are those that there are.
+    for key in
+        ["v", "id", "in", "prog", "out", "ctx", "dir", "want", "mode", "workers", "nodes", "memory", "chunks"]
+    {
+        assert!(page.contains(&format!("| `{key}` |")), "{key}");
+    }
+    for key in ["seed", "timeout_s", "inline", "errstate"] {
+        assert!(page.contains(&format!("| `{key}` |")), "{key}");
+    }
+}

@@ -15,6 +15,12 @@ use datafusion::common::ScalarValue;
 use serde_json::Value as Json;
 use std::sync::Arc;
 
+/// Keys that an input may have.
+pub(super) const KEYS: [&str; 13] = [
+    "csv", "parquet", "arrow", "json", "opt", "lit", "columns", "dtypes", "dtype", "index", "names", "name",
+    "tbl",
+];
+
 /// Keys of inputs that are tables.
 const FILES: [&str; 5] = ["csv", "parquet", "arrow", "json", "tbl"];
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
-use tharsis_programs::check_keys;
+use tharsis_programs::{check_keys, check_known};
 
 /// The step that failed, and its operation; `None` if the request itself failed.
 pub(super) type Step = Option<(usize, String)>;
@@ -45,6 +45,11 @@ fn prepare(request: &Json, folder: &Path, places: &dyn Places) -> Result<(Contex
     let context = Context::of(request, folder, places)?;
     let mut names = Names::new();
     for (name, given) in object(request, "in")?.as_object().into_iter().flatten() {
+        let what = format!("the input {name:?}");
+        for given in [Some(given), given.get("tbl")] {
+            let keys = given.and_then(Json::as_object).into_iter().flat_map(|given| given.keys());
+            check_known(&what, keys.map(String::as_str), &input::KEYS)?;
+        }
         names.insert(name.clone(), Value::Frame(input::input(given, &context)?));
     }
     Ok((context, names))

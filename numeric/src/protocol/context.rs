@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tharsis_graph::{Chunks, Executor, LocalExecutor};
 use tharsis_kernels::Warnings;
+use tharsis_programs::check_context;
 
 /// Executor and form of answers of a request.
 pub(super) struct Context {
@@ -59,6 +60,7 @@ impl Context {
         started: Instant,
     ) -> Result<Context, Failure> {
         let ctx = object(request, "ctx")?;
+        check_context(ctx.as_object().into_iter().flatten().map(|(key, _)| key.as_str()))?;
         let seed = whole(&ctx, "seed", 0)?;
         let raw = ctx.get("inline").is_some_and(|inline| inline == "raw");
         let results = match request.get("dir") {

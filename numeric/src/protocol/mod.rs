@@ -53,6 +53,9 @@ use tharsis_programs::{Made, Param};
 /// The longest request that is read, in bytes of its line.
 pub const LINE_BYTES_MAX: u64 = 256 << 20;
 
+/// The way out for a document of several lines.
+const ONE_LINE: &str = "a request is one line (jq -c . makes one of a document), but for files of a folder";
+
 /// Why a request fails: the exception a NumPy user would see, and a message.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
@@ -164,6 +167,7 @@ pub fn eval_by(
         } else {
             match serde_json::from_slice::<Json>(&line) {
                 Ok(request) => answer(&request),
+                Err(error) if error.is_eof() => refused(format!("{error}; {ONE_LINE}")),
                 Err(error) => refused(error),
             }
         };

@@ -13,7 +13,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Instant;
 use tharsis_graph::{Metrics, Resident};
-use tharsis_programs::{Given, Look, Param, Place};
+use tharsis_programs::{Given, Look, Param, Place, check_keys, check_known};
+
+/// Keys of an input.
+const INPUT_KEYS: [&str; 5] = ["lit", "raw", "npy", "dtype", "shape"];
 
 /// The step that failed, and its operation; `None` if the request itself failed.
 pub(super) type Step = Option<(usize, String)>;
@@ -57,15 +60,18 @@ fn prepare(
     further: Tables,
     started: Instant,
 ) -> Result<(Context, Names), Failure> {
-    if !request.is_object() {
+    let Some(keys) = request.as_object() else {
         return Err(Failure::value(format!("expected a request, found {request}")));
-    }
+    };
+    check_keys(keys.keys().map(String::as_str))?;
     if request.get("v").is_some_and(|v| v != 1) {
         return Err(Failure::value("only version 1 is understood"));
     }
     let mut context = Context::of(request, folder, places, further, started)?;
     let mut names = Names::new();
     for (name, input) in object(request, "in")?.as_object().into_iter().flatten() {
+        let keys = input.as_object().into_iter().flat_map(|input| input.keys());
+        check_known(&format!("the input {name:?}"), keys.map(String::as_str), &INPUT_KEYS)?;
         let tensor = value::input(input, folder, &mut context.warnings)?;
         names.insert(name.clone(), Value::Tensor(context.chunked(tensor)?));
     }

@@ -32,6 +32,27 @@ fn requests_are_answered_in_order_and_failures_do_not_end_the_stream() {
 }
 
 #[test]
+fn keys_that_nobody_knows_are_refused_with_the_nearest() {
+    for (request, said) in [
+        (r#"{"in":{"x":{"lit":[1]}},"prog":[],"otu":["x"]}"#, r#"a request has no key "otu""#),
+        (r#"{"ctx":{"chunk":2},"in":{"x":{"lit":[1]}},"out":["x"]}"#, r#"did you mean "chunks"?"#),
+        (r#"{"in":{"x":{"lit":[1],"dtpye":"int8"}},"out":["x"]}"#, r#"the input "x" has no key "dtpye""#),
+        (r#"{"in":{"x":{"lit":[1],"note":"mine"}},"out":["x"]}"#, "it has lit, raw, npy, dtype, shape"),
+    ] {
+        let reply = &replies(request)[0];
+        assert_eq!(reply["err"]["class"], "ValueError", "{reply}");
+        assert!(reply["err"]["msg"].as_str().unwrap().contains(said), "{reply}");
+    }
+}
+
+#[test]
+fn a_request_of_several_lines_is_told_that_it_is() {
+    let found = replies("{\"out\":\n []}\n{\"id\": 1}\n");
+    assert!(found[0]["err"]["msg"].as_str().unwrap().contains("a request is one line"), "{found:?}");
+    assert_eq!(found[2]["id"], 1);
+}
+
+#[test]
 fn chunks_of_zero_and_impossible_memory_are_refused() {
     let with = |ctx: &str| {
         let request = format!(r#"{{"ctx":{ctx},"in":{{"x":{{"lit":[1,2]}}}},"prog":[],"out":["x"]}}"#);
