@@ -165,6 +165,18 @@ pub enum Refusal {
         /// The columns of the list.
         columns: String,
     },
+    /// No row of a list ever has such a state.
+    #[error("{list} have no state {state:?}; they have {states}{meant}")]
+    NoState {
+        /// The list.
+        list: &'static str,
+        /// The state that was asked for.
+        state: String,
+        /// The states of the list.
+        states: String,
+        /// The one that was probably meant.
+        meant: String,
+    },
     /// A submitted program did not succeed.
     #[error("{name:?} {how}")]
     ProgramFailed {
@@ -314,6 +326,7 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
             | Refusal::BenchSize { .. }
             | Refusal::FakeGpus { .. }
             | Refusal::NoColumn { .. }
+            | Refusal::NoState { .. }
             | Refusal::NoSuchBench { .. }
             | Refusal::NotForMembers { .. }
             | Refusal::NotIssued { .. }

@@ -23,6 +23,12 @@ use tharsis_protos::listing::{
 };
 use tharsis_protos::report::{NodeRow, Report};
 
+/// States of nodes, and of those that a control store lists.
+const SERVING: &str = "serving";
+const DRAINING: &str = "draining";
+const MEMBER: &str = "member";
+/// Texts that are more like each other than this are probably the same, misspelt.
+const LIKENESS_MIN: f64 = 0.7;
 const NODE_COLUMNS: &[&str] = &["node", "state", "address", "total", "free", "labels"];
 /// The longest time that a control store may take for its answer.
 const CALL_WAIT: Duration = Duration::from_secs(5);
@@ -64,6 +70,21 @@ impl Kind {
         }
     }
 
+    /// The values that the column `state` may have; none if there is no such column.
+    fn states(self) -> &'static [&'static str] {
+        match self {
+            Self::Actors => &["pending", "alive", "restarting"],
+            Self::Graphs => &["arriving", "running", "cancelled"],
+            Self::Groups => &["asking", "waiting", "infeasible", "placed"],
+            Self::Nodes => &[SERVING, DRAINING, MEMBER],
+            Self::Tasks => &["waiting", "queued", "sent", "fetching", "in-line", "running", "blocked"],
+            Self::Workers => {
+                &["idle", "waiting", "queued", "sent", "fetching", "in-line", "running", "blocked"]
+            }
+            Self::Jobs | Self::Objects => &[],
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Actors => "actors",
@@ -81,9 +102,10 @@ impl Kind {
 /// Asks the node and prints the list.
 ///
 /// # Errors
-/// If a column does not exist, or the node does not answer.
+/// If a column or a state does not exist, or the node does not answer.
 pub fn run(kind: Kind, asked: &ListArgs) -> Result<()> {
     check_columns(kind, &asked.rows)?;
+    check_states(kind, &asked.rows)?;
     let socket = Settings::read(&asked.settings)?.socket();
     print(fetch(kind, &socket, &asked.rows.filters)?, &asked.rows)
 }
@@ -94,6 +116,7 @@ pub fn run(kind: Kind, asked: &ListArgs) -> Result<()> {
 /// As [`run`], and why no control store answers.
 pub fn run_nodes(asked: &NodesArgs) -> Result<()> {
     check_columns(Kind::Nodes, &asked.rows)?;
+    check_states(Kind::Nodes, &asked.rows)?;
     let settings = Settings::read(&asked.settings)?;
     let table = match &asked.address {
         Some(address) => members(address, &settings)?,
@@ -119,6 +142,28 @@ fn check_columns(kind: Kind, asked: &RowsArgs) -> Result<(), Refusal> {
             column: column.to_owned(),
             columns: kind.columns().join(", "),
         }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a state that no row ever has: the list would be empty, or have all rows, without a word.
+fn check_states(kind: Kind, asked: &RowsArgs) -> Result<(), Refusal> {
+    let states = kind.states();
+    let mut named =
+        asked.filters.iter().filter(|filter| filter.column == "state").map(|filter| &filter.value);
+    match named.find(|state| !states.contains(&state.as_str())) {
+        Some(state) => {
+            let near = states.iter().map(|known| (strsim::jaro_winkler(state, known), known));
+            let near = near.filter(|(likeness, _)| LIKENESS_MIN < *likeness);
+            let near = near.max_by(|one, other| one.0.total_cmp(&other.0));
+            let meant = near.map_or_else(String::new, |(_, known)| format!(", did you mean {known:?}?"));
+            Err(Refusal::NoState {
+                list: kind.name(),
+                state: state.clone(),
+                states: states.join(", "),
+                meant,
+            })
+        }
         None => Ok(()),
     }
 }
@@ -157,7 +202,7 @@ fn members(address: &str, settings: &Settings) -> Result<Table> {
         let labels: Vec<_> = node.labels.into_iter().collect();
         vec![
             Cell::text(&node.id.to_string()),
-            Cell::text("member"),
+            Cell::text(MEMBER),
             Cell::text(&node.listen),
             Cell::text(&node.resources.to_string()),
             Cell::Nothing,
@@ -178,7 +223,7 @@ fn shown(labels: &[(String, String)]) -> String {
 fn node_row(node: &NodeRow) -> Vec<Cell> {
     vec![
         Cell::text(&format!("{:016x}", node.node)),
-        Cell::text(if node.is_draining { "draining" } else { "serving" }),
+        Cell::text(if node.is_draining { DRAINING } else { SERVING }),
         if node.address.is_empty() { Cell::Nothing } else { Cell::text(&node.address) },
         Cell::text(&node.total),
         Cell::text(&node.free),
@@ -318,6 +363,34 @@ mod tests {
         }
         assert!(check_columns(Kind::Tasks, &asked(&["--sort", "-age_ms"])).is_ok());
         assert!(Args::try_parse_from(["tharsis", "tasks", "--filter", "state"]).is_err());
+    }
+
+    /// The node names them; this crate knows only the texts.
+    #[test]
+    fn the_states_of_lists_are_the_stages_that_the_sources_of_the_node_name() {
+        let core = Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("../core/src");
+        let stages = |file: &str| -> Vec<String> {
+            let text = std::fs::read_to_string(core.join(file)).unwrap();
+            let lines = text.lines().filter(|line| line.trim_start().starts_with("Self::"));
+            let named = lines.filter_map(|line| line.split_once("=> \"")?.1.split_once('"'));
+            named.map(|(name, _)| name.to_owned()).collect()
+        };
+        assert_eq!(Kind::Tasks.states(), stages("node/lists.rs"));
+        assert_eq!(Kind::Workers.states()[1..], stages("node/lists.rs"));
+        assert_eq!(Kind::Actors.states(), stages("owner/lists.rs"));
+        assert_eq!(Kind::Groups.states(), stages("owner/groups/shown.rs"));
+    }
+
+    #[test]
+    fn a_state_that_no_row_has_is_refused_with_the_nearest() {
+        for filter in ["state=queud", "state!=queud"] {
+            let text = check_states(Kind::Tasks, &asked(&["--filter", filter])).unwrap_err().to_string();
+            assert!(text.ends_with("did you mean \"queued\"?") && text.contains("in-line"), "{text}");
+        }
+        let text = check_states(Kind::Nodes, &asked(&["--filter", "state="])).unwrap_err().to_string();
+        assert!(text.ends_with("serving, draining, member"), "{text}");
+        assert!(check_states(Kind::Nodes, &asked(&["--filter", "state=draining"])).is_ok());
+        assert!(check_states(Kind::Tasks, &asked(&["--filter", "name=queud"])).is_ok());
     }
 
     #[test]
