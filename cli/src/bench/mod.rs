@@ -26,6 +26,7 @@ mod groups;
 mod identities;
 mod many_actors;
 mod memory;
+mod musts;
 mod names;
 mod nested;
 mod noise;
@@ -329,9 +330,12 @@ fn print_row(m: &Measurement, entry: &Entry) -> Result<()> {
     let embedded_throughput = m.name == "task-throughput --embedded";
     let (must, aim) =
         if embedded_throughput { (">= 1 000 000", ">= 3 000 000") } else { (entry.must, entry.aim) };
+    // A word to search for.
+    let missed = musts::missed(must, m);
+    let missed = if missed.is_empty() { String::new() } else { format!("MISSED {}; ", missed.join(", ")) };
     let detail: Vec<_> = m.detail.iter().map(|(k, v)| format!("{k} {}", rounded(*v))).collect();
     crate::output::line(&format!(
-        "{:<28} {:>12} {:<10} {:>12} {:>7.2}  {must:<24} {aim:<18} {}",
+        "{:<28} {:>12} {:<10} {:>12} {:>7.2}  {must:<24} {aim:<18} {missed}{}",
         m.name,
         rounded(m.value),
         m.unit,
