@@ -1,7 +1,9 @@
 //! The command line. Its flags for settings are made from their table, `settings/key.rs`.
 
+mod help;
 mod job;
 
+pub use help::read;
 pub use job::{ClusterArgs, JobCommand, SubmitArgs};
 
 use crate::bench::Place;

@@ -22,7 +22,6 @@ mod refusal;
 mod settings;
 mod telemetry;
 
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use settings::error::shown;
 use std::ffi::OsString;
@@ -66,7 +65,7 @@ fn collector() -> Option<Box<dyn tharsis_raylet::observe::Collector>> {
 }
 
 fn command() -> ExitCode {
-    match args::Args::try_parse() {
+    match args::read(std::env::args_os()) {
         Ok(args) => match commands::run(args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -120,6 +119,7 @@ fn shorten(error: &mut clap::Error) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
 
     #[test]
     fn the_longest_argument_is_shown_in_part() {
