@@ -154,7 +154,7 @@ impl RunEnds {
         under(&self.cancels, part)
     }
 
-    /// The deadline.
+    /// The time at which the run ends at the latest; none if it may take any time.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline

@@ -105,8 +105,8 @@ pub trait Predict {
     /// `ValueError` if the number of features is not that of the fit.
     fn predict(&self, x: &Tensor) -> Tensor;
 
-    /// scikit-learn's `classes_`, ascending; (k,). None of models that tell no classes, and of those that tell
-    /// several labels at once, which have classes for each of them.
+    /// scikit-learn's `classes_`, ascending; (k,). None of models that tell no classes, and of those that
+    /// tell several labels at once, which have classes for each of them.
     fn class_labels(&self) -> Option<&[i64]> {
         None
     }

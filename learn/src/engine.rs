@@ -70,8 +70,8 @@ impl Engine {
         Ok(expression.clone())
     }
 
-    /// As [`Engine::stored`] if so many bytes, which a round of a loop holds at the same time, are at most what
-    /// can be stored. Else each pass makes the values again, those of all rounds before it as well.
+    /// As [`Engine::stored`] if so many bytes, which a round of a loop holds at the same time, are at most
+    /// what can be stored. Else each pass makes the values again, those of all rounds before it as well.
     ///
     /// # Errors
     /// As there.

@@ -121,7 +121,7 @@ unsafe extern "C" fn lay_pages() {
 
 /// Lays pages that nobody can touch over what is not mapped of some whole pages.
 ///
-/// Where something is mapped, each half is tried by itself, unless all of it is. So the steps grow with the
+/// Each half is tried by itself where something is mapped, unless all of it is. So the steps grow with the
 /// number of mappings and with the logarithm of the length, and so does the stack.
 fn lay(base: usize, len: usize) {
     match lay_all(base, len) {

@@ -249,16 +249,7 @@ impl Engine {
                 // Whoever asks may be gone.
                 let _gone = reply.send(objects.iter().map(|object| self.node.is_over(*object)).collect());
             }
-            Input::Connected { index, port, event } => {
-                self.index_of.insert(port.client, index);
-                if self.ports.len() <= index {
-                    self.ports.resize_with(index + 1, || None);
-                }
-                self.ports[index] = Some(*port);
-                self.node.handle(now, event, &mut self.actions);
-                // The client may have written records before it was known here.
-                self.unfinished.push(index);
-            }
+            Input::Connected { index, port, event } => self.connected(now, index, *port, event),
             Input::Drain { within } => self.begin_drain(now, within),
             Input::List { listing, reply } => {
                 // Settle first: a client that came in this round has no lease yet.
@@ -270,9 +261,8 @@ impl Engine {
                 self.pass_on(job, pid, stderr, &text);
             }
             Input::Metrics { reply } => {
-                let (sent_bytes, received_bytes) = self.effects.transfer_bytes();
                 // The scraper may have gone.
-                let _gone = reply.send(Counts { gauges: self.node.gauges(), sent_bytes, received_bytes });
+                let _gone = reply.send(self.counts());
             }
             Input::Packet { from, packet, room: _occupied } => {
                 self.node.handle(now, Event::PacketReceived { from, packet }, &mut self.actions);
@@ -309,6 +299,22 @@ impl Engine {
                 let _gone = reply.send(self.node.story(now, about));
             }
         }
+    }
+
+    fn connected(&mut self, now: Now, index: usize, port: Port, event: Event) {
+        self.index_of.insert(port.client, index);
+        if self.ports.len() <= index {
+            self.ports.resize_with(index + 1, || None);
+        }
+        self.ports[index] = Some(port);
+        self.node.handle(now, event, &mut self.actions);
+        // The client may have written records before it was known here.
+        self.unfinished.push(index);
+    }
+
+    fn counts(&self) -> Counts {
+        let (sent_bytes, received_bytes) = self.effects.transfer_bytes();
+        Counts { gauges: self.node.gauges(), sent_bytes, received_bytes }
     }
 
     /// Passes output of a worker on to the drivers of its job.

@@ -2,9 +2,9 @@
 //!
 //! Calls with options of their own may be of any number of classes: a program that names the memory of each
 //! call makes one for each amount. Of these a client keeps [`OWN_MAX`]. The number of another one is given to
-//! a new class, which is defined in its place. The node takes records in the order in which they were sent, so
-//! a number means for a call what it meant when the call was sent. A thread that has looked up a class and has
-//! not sent its call yet has a [`ClassUse`]: the number of such a class stays what it is.
+//! a new class, which is defined in its place. The node takes records in the order in which they were sent,
+//! so a number means for a call what it meant when the call was sent. A thread that has looked up a class and
+//! has not sent its call yet has a [`ClassUse`]: the number of such a class stays what it is.
 
 use crate::error::Result;
 use crate::options::Options;
@@ -132,7 +132,7 @@ mod tests {
     use crate::error::Error;
     use std::collections::BTreeMap;
 
-    /// What the node takes each number for.
+    /// The meaning that each number has for the node.
     #[derive(Default)]
     struct Told(BTreeMap<u32, u64>);
 

@@ -41,7 +41,8 @@ fn rows(from: i64, dtype: &DataType) -> DataFrame {
     DataFrame::from_batches(batch.schema(), vec![batch])
 }
 
-/// What is wrong with a frame: types of rows that are not those of the plan, or an error of the library.
+/// The fault of a frame, if it has one: types of rows that are not those of the plan, or an error of the
+/// library.
 fn fault(step: &str, frame: &DataFrame) -> Option<String> {
     // Values that no column has together are refused.
     let types = match frame.dtypes() {

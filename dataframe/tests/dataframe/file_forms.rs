@@ -1,5 +1,5 @@
-//! Forms of files that other programs write: old times of Parquet, encodings and numbers of CSV, large numbers
-//! of JSON.
+//! Forms of files that other programs write: old times of Parquet, encodings and numbers of CSV, large
+//! numbers of JSON.
 
 use crate::executors::each_executor;
 use arrow::datatypes::{DataType, TimeUnit};

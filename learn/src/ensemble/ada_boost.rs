@@ -25,8 +25,8 @@ const REGRESSOR: &str = "AdaBoostRegressor";
 /// scikit-learn's `AdaBoostClassifier` (SAMME): each classifier is fitted to weights that are larger where
 /// those before it were wrong, and has a vote by its own error.
 ///
-/// The weights of the samples are kept in the store, 17 bytes for each sample with those of the next round; if
-/// those are more than can be stored, each round makes the ones before it again.
+/// The weights of the samples are kept in the store, 17 bytes for each sample with those of the next round;
+/// if those are more than can be stored, each round makes the ones before it again.
 ///
 /// ```
 /// use tharsis_learn::datasets::load_breast_cancer;

@@ -432,7 +432,8 @@ impl FittedVotingClassifier {
     }
 
     /// The sums of weights of the classifiers that predict each class; (n, k). As scikit-learn counts no
-    /// classes above the greatest one that is predicted, those have no sum, which is less than a negative one.
+    /// classes above the greatest one that is predicted, those have no sum, which is less than a negative
+    /// one.
     #[track_caller]
     fn votes(&self, x: &Tensor) -> Tensor {
         let classes = arange(self.classes.len());

@@ -52,7 +52,8 @@ pub struct HalvingGridSearchCV<E> {
 /// let drawn = ParamDistributions::new().draw("alpha", Distribution::LogUniform { low: 1e-3, high: 10.0 });
 /// let found = HalvingRandomSearchCV::new(Ridge::new(), drawn).fit(&data.data, &data.target, ..)?;
 /// // 442 samples, of which the first round has two for each of five folds.
-/// assert_eq!((&found.n_candidates[..], &found.n_resources[..]), (&[44, 15, 5, 2][..], &[10, 30, 90, 270][..]));
+/// assert_eq!(found.n_candidates, [44, 15, 5, 2]);
+/// assert_eq!(found.n_resources, [10, 30, 90, 270]);
 /// # Ok::<(), tharsis_learn::Error>(())
 /// ```
 #[must_use]
@@ -91,8 +92,8 @@ struct Halving {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FittedHalving<M> {
-    /// The results that other searches have: the candidates of all rounds, one round behind the other, and the
-    /// best of the last round.
+    /// The results that other searches have: the candidates of all rounds, one round behind the other, and
+    /// the best of the last round.
     pub search: FittedSearch<M>,
     /// scikit-learn's `n_resources_`: the resources of each candidate of each round.
     pub n_resources: Vec<usize>,
@@ -334,8 +335,8 @@ macro_rules! halving {
                 self
             }
 
-            /// scikit-learn's `aggressive_elimination`: whether rounds with the least resources go on until so
-            /// few candidates are left that resources last to the end.
+            /// scikit-learn's `aggressive_elimination`: whether rounds with the least resources go on until
+            /// so few candidates are left that resources last to the end.
             pub fn aggressive_elimination(mut self, aggressive_elimination: bool) -> $search<E> {
                 self.halving.aggressive_elimination = aggressive_elimination;
                 self

@@ -129,10 +129,7 @@ type Members<T> = Vec<(String, Option<AnyEstimator<T>>)>;
 ///
 /// # Errors
 /// `ValueError` in scikit-learn's words for anything else.
-pub(super) fn named<T: Tells>(
-    args: &Bound<Value>,
-    name: &str,
-) -> std::result::Result<Members<T>, Failure> {
+pub(super) fn named<T: Tells>(args: &Bound<Value>, name: &str) -> std::result::Result<Members<T>, Failure> {
     let wrong = || {
         Failure::value(
             "Invalid 'estimators' attribute, 'estimators' should be a non-empty list of (string, estimator) \

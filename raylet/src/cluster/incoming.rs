@@ -1,6 +1,6 @@
 //! Packets that come from another node.
 
-use super::links::Peer;
+use super::outbox::Peer;
 use crate::inbox::{Inbox, Input};
 use futures::StreamExt;
 use prost::Message;

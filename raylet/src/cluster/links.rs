@@ -2,8 +2,8 @@
 //!
 //! A stream may break at any time; the machine's links repeat what was lost. So nothing here waits for
 //! anybody: a packet that finds its queue full is dropped, a stream that ends is opened again when it is
-//! needed, and the queue outlives its streams. A member that sends faster than the loop takes its packets waits:
-//! no more is read of its stream (`incoming.rs`).
+//! needed, and the queue outlives its streams. A member that sends faster than the loop takes its packets
+//! waits: no more is read of its stream (`incoming.rs`).
 //!
 //! | a stream | is opened | is closed |
 //! |---|---|---|
@@ -19,9 +19,9 @@
 use super::incoming::receive;
 use super::neighbours::{after, before, is_neighbour};
 use super::noted::Noted;
-use super::waiting::Waiting;
+use super::outbox::{IDLE_MAX, Need, Opening, Peer};
 use crate::drain::{Drain, rows};
-use crate::inbox::{Inbox, Room};
+use crate::inbox::Inbox;
 use crate::logs::Logs;
 use crate::registry::lock;
 use crate::submissions::Submissions;
@@ -31,12 +31,11 @@ use prost::bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::NodeInfo;
 use tharsis_protos::logs::{LogLine, LogQuery};
 use tharsis_protos::peer::convert;
-use tharsis_protos::peer::wire::Packet as WirePacket;
 use tharsis_protos::peer::{self, Incoming, Outgoing};
 use tharsis_protos::report::DrainRow;
 use tharsis_protos::submission::{NewSubmission, OutputQuery};
@@ -49,8 +48,6 @@ use tokio::time::{sleep, timeout};
 /// A stream that is to stay is opened by the node with the higher id if the other one has not done so by now:
 /// it may have died.
 const SECOND_AFTER: Duration = Duration::from_millis(500);
-/// A stream that need not stay is closed after this time without packets.
-const IDLE_MAX: Duration = Duration::from_secs(30);
 /// The longest time that a stream may take to end once it is to be closed.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 /// The longest time that a stream may take to open.
@@ -79,56 +76,6 @@ pub struct Peers {
     denied: AtomicBool,
     /// Nodes of which this one was told and has not heard that they joined.
     unheard: Noted,
-}
-
-/// Another member.
-pub struct Peer {
-    /// Its own description of itself.
-    pub info: NodeInfo,
-    /// For packets that came from it.
-    pub(super) room: Room,
-    outbox: Mutex<Outbox>,
-    news: Notify,
-}
-
-#[derive(Default)]
-struct Outbox {
-    packets: Waiting,
-    /// The stream that takes them; an older one ends.
-    stream: u64,
-    /// Whether there is one that takes them, or this node is opening one.
-    is_open: bool,
-    /// Whether this node opened it.
-    is_own: bool,
-    /// Whether the other node has taken it up, or called itself.
-    is_up: bool,
-    /// Whether it stays open without packets.
-    stays: bool,
-    /// When a packet last went or came; none before the first.
-    used: Option<Instant>,
-    closed: bool,
-}
-
-/// Whether a stream is missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Need {
-    /// There is one, or none is needed.
-    Nothing,
-    /// It is to stay open, and there is nothing to send yet.
-    SomeTime,
-    /// Packets wait for it.
-    Soon,
-}
-
-/// The reason for which a stream is opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Opening {
-    /// A node with a higher id called.
-    CalledByHigher,
-    /// A node with a lower id called.
-    CalledByLower,
-    /// This node calls.
-    Own,
 }
 
 impl Peers {
@@ -200,7 +147,7 @@ impl Peers {
     #[must_use]
     pub fn addresses(&self) -> Vec<(String, bool)> {
         let members: Vec<Arc<Peer>> = lock(&self.table).values().cloned().collect();
-        members.iter().map(|peer| (peer.info.listen.clone(), lock(&peer.outbox).is_up)).collect()
+        members.iter().map(|peer| (peer.info.listen.clone(), peer.is_up())).collect()
     }
 
     /// Whether a member has said since the last question that this node is none.
@@ -256,140 +203,6 @@ impl Peers {
             }
         });
         found.await.ok()
-    }
-}
-
-impl Peer {
-    /// A member without a stream.
-    pub(super) fn new(info: NodeInfo, room_bytes: usize) -> Self {
-        let room = Room::new(room_bytes);
-        Self { info, room, outbox: Mutex::default(), news: Notify::new() }
-    }
-
-    fn put(&self, packet: WirePacket) {
-        let mut outbox = lock(&self.outbox);
-        if outbox.packets.push(packet) {
-            outbox.used = Some(Instant::now());
-            drop(outbox);
-            self.news.notify_waiters();
-        }
-    }
-
-    fn close(&self) {
-        lock(&self.outbox).closed = true;
-        self.news.notify_waiters();
-    }
-
-    /// Whether it has left.
-    pub(super) fn is_closed(&self) -> bool {
-        lock(&self.outbox).closed
-    }
-
-    /// The other node has taken a stream up.
-    fn taken_up(&self, stream: u64) {
-        let mut outbox = lock(&self.outbox);
-        outbox.used = Some(Instant::now());
-        outbox.is_up |= outbox.stream == stream;
-    }
-
-    /// Ends a stream, unless a newer one has taken over.
-    fn end_stream(&self, stream: u64) {
-        let mut outbox = lock(&self.outbox);
-        if outbox.stream == stream {
-            outbox.stream += 1;
-            (outbox.is_open, outbox.is_up) = (false, false);
-            drop(outbox);
-            self.news.notify_waiters();
-        }
-    }
-
-    /// Says whether a stream stays open without packets.
-    fn let_stay(&self, stays: bool) {
-        let mut outbox = lock(&self.outbox);
-        if outbox.stays != stays {
-            outbox.stays = stays;
-            drop(outbox);
-            self.news.notify_waiters();
-        }
-    }
-
-    /// Waits until a stream is needed and there is none. False if the peer is no member any more.
-    async fn await_need(&self) -> bool {
-        loop {
-            let news = self.news.notified();
-            if self.is_closed() {
-                return false;
-            }
-            if self.need() != Need::Nothing {
-                return true;
-            }
-            news.await;
-        }
-    }
-
-    fn need(&self) -> Need {
-        let outbox = lock(&self.outbox);
-        match (outbox.is_open, outbox.packets.is_empty(), outbox.stays) {
-            (false, false, _) => Need::Soon,
-            (false, true, true) => Need::SomeTime,
-            _ => Need::Nothing,
-        }
-    }
-
-    /// A packet came.
-    pub(super) fn note_use(&self) {
-        lock(&self.outbox).used = Some(Instant::now());
-    }
-
-    /// Time after which a stream can be closed if no packet goes or comes until then; zero if it can be now,
-    /// and none if it stays.
-    fn closes_in(&self) -> Option<Duration> {
-        let outbox = lock(&self.outbox);
-        if outbox.stays || !outbox.packets.is_empty() {
-            return None;
-        }
-        let unused = outbox.used.map_or(Duration::ZERO, |used| used.elapsed());
-        Some(IDLE_MAX.saturating_sub(unused))
-    }
-
-    /// A new stream that takes the queue over, and its number; none if the other node called (not this one),
-    /// and this one has opened a stream that counts more.
-    fn open_stream(self: &Arc<Self>, opening: Opening) -> Option<(u64, Outgoing)> {
-        let stream = {
-            let mut outbox = lock(&self.outbox);
-            if opening == Opening::CalledByHigher && outbox.is_open && outbox.is_own {
-                return None;
-            }
-            outbox.stream += 1;
-            outbox.is_open = true;
-            outbox.is_own = opening == Opening::Own;
-            outbox.is_up = !outbox.is_own;
-            outbox.used = Some(Instant::now());
-            outbox.stream
-        };
-        self.news.notify_waiters();
-        let packets = futures::stream::unfold(Arc::clone(self), move |peer| async move {
-            let packet = peer.next(stream).await?;
-            Some((packet, peer))
-        });
-        Some((stream, packets.boxed()))
-    }
-
-    /// The next packet for a stream; none when the stream is to end.
-    async fn next(&self, stream: u64) -> Option<WirePacket> {
-        loop {
-            let news = self.news.notified();
-            {
-                let mut outbox = lock(&self.outbox);
-                if outbox.closed || outbox.stream != stream {
-                    return None;
-                }
-                if let Some(packet) = outbox.packets.pop() {
-                    return Some(packet);
-                }
-            }
-            news.await;
-        }
     }
 }
 

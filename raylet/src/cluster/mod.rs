@@ -38,6 +38,7 @@ pub mod members;
 mod names;
 mod neighbours;
 mod noted;
+mod outbox;
 mod own_folder;
 pub mod places;
 mod proved;
