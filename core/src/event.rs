@@ -404,6 +404,14 @@ pub enum Action {
 /// An operation outside the machine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
+    /// Find out whether a job has ended, as another node says. Ends with [`Event::JobEnded`] if that is the
+    /// node of its driver, or if the control store says the same; otherwise with nothing.
+    ConfirmEnd {
+        /// The job.
+        job: JobId,
+        /// The node that says so.
+        from: NodeId,
+    },
     /// Remove a copy from disk.
     Discard(ObjectId),
     /// Give the blocks of a range of the annex back to the disk; ends with [`Event::BlocksFreed`].

@@ -22,6 +22,7 @@
 //! | `pulled a t1`, `pull-fails a t1` | a transfer ends |
 //! | `memory a USED/LIMIT w1=MIB ..` | a reading of the memory of a node and its workers, in MiB |
 //! | `forge c a grant \| deny \| recall \| revoke LEASE` | a node sends this message about another node's lease, even if it was not asked for it |
+//! | `forge c a end JOB`, `forge c a cancel \| restart t1` | a node says that a job has ended, or that a task or actor of another node is to stop |
 //! | `net`, `lose` | all packets on their way arrive, or are lost |
 //! | `drain b MS` | a node is to leave within this time |
 //! | `programs b N` | as many submitted programs run at a node now |
@@ -118,6 +119,8 @@ struct World {
     packets: Vec<(String, String, Packet)>,
     /// Number of messages that one node has received from another.
     heard: BTreeMap<(String, String), u64>,
+    /// The nodes of the drivers of jobs that run.
+    driven: BTreeMap<JobId, String>,
     said: String,
 }
 
@@ -153,6 +156,7 @@ impl World {
             ("driver", [name, host]) => {
                 let job = JobId(number(&options, "job", 1) as u32);
                 let client = self.add_client(name, host, job);
+                self.driven.insert(job, host.to_string());
                 let quota = options.get("quota").map(|quota| quota.parse().unwrap());
                 self.feed(host, Event::DriverJoined { client, job, weight: 100, quota });
             }
@@ -269,7 +273,7 @@ impl World {
             }
             ("memory", [host, gauge]) => self.memory(host, gauge, &options),
             ("net", []) => self.deliver(),
-            ("forge", [from, to, what, lease]) => self.forge(from, to, what, LeaseId(lease.parse().unwrap())),
+            ("forge", [from, to, what, about]) => self.forge(from, to, what, about),
             ("lose", []) => self.packets.clear(),
             ("programs", [host, count]) => {
                 self.feed(host, Event::ProgramsRun { count: count.parse().unwrap() });
@@ -566,12 +570,17 @@ impl World {
         assert!(self.packets.is_empty(), "the nodes never stop talking");
     }
 
-    fn forge(&mut self, from: &str, to: &str, what: &str, lease: LeaseId) {
+    fn forge(&mut self, from: &str, to: &str, what: &str, about: &str) {
+        let lease = LeaseId(about.parse().unwrap_or_default());
+        let task = || self.refs[about].object.task;
         let message = match what {
+            "cancel" => Message::TaskCancel { task: task(), force: true, recursive: true },
+            "restart" => Message::ActorRestart { actor: task() },
             "grant" => Message::LeaseGranted { lease },
             "deny" => Message::LeaseDenied { lease, free: Resources::default() },
             "recall" => Message::LeaseRecall { lease },
             "revoke" => Message::LeaseRevoked { lease },
+            "end" => Message::JobEnded { job: JobId(lease.0 as u32) },
             _ => panic!("nobody says {what}"),
         };
         let first = self.heard.entry((from.to_owned(), to.to_owned())).or_default();
@@ -597,6 +606,7 @@ impl World {
 
     fn die(&mut self, host: &str, is_heard: bool) {
         self.hosts.remove(host);
+        self.driven.retain(|_, of| of != host);
         self.packets.retain(|(from, to, _)| from != host && to != host);
         for other in self.hosts.keys().filter(|_| is_heard).cloned().collect::<Vec<_>>() {
             self.feed(&other, Event::MemberLeft { node: node_id(host) });
@@ -662,10 +672,24 @@ impl World {
 
     fn operation_text(&mut self, host: &str, operation: Operation) -> Option<String> {
         Some(match operation {
+            Operation::ConfirmEnd { job, from } => {
+                let says = format!("{} says that job {} has ended", node_name(from), job.0);
+                if self.driven.contains_key(&job) {
+                    return Some(format!("{says}, and it runs"));
+                }
+                writeln!(self.said, "{host}: {says}").unwrap();
+                self.feed(host, Event::JobEnded { job });
+                return None;
+            }
             Operation::Discard(object) => format!("discard {}", self.name(object)),
             Operation::FreeBlocks(extent) => format!("free blocks {}+{}", extent.offset, extent.len),
             Operation::FindMember(node) => format!("ask whether {} is a member", node_name(node)),
-            Operation::ForgetJob { job } => format!("forget job {}", job.0),
+            Operation::ForgetJob { job } => {
+                if self.driven.get(&job).is_some_and(|of| of == host) {
+                    self.driven.remove(&job);
+                }
+                format!("forget job {}", job.0)
+            }
             Operation::KillWorker { client, reason } => {
                 let why = if reason.kind == FailureKind::OutOfMemory { &reason.message } else { "" };
                 format!("kill {}: {:?} {why}", self.who(host, client), reason.kind).trim_end().to_owned()

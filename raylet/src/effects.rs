@@ -152,6 +152,12 @@ impl Effects {
     /// Begins an operation. Its outcome arrives as an input.
     pub fn perform(&self, operation: &Operation) {
         match operation {
+            Operation::ConfirmEnd { job, from } => {
+                // A node that is alone hears nothing from others.
+                if let Some(cluster) = &self.cluster {
+                    cluster.confirm_end(*job, *from);
+                }
+            }
             Operation::Discard(object) => {
                 if let Some(spill) = &self.spill {
                     spill.discard(*object);

@@ -46,6 +46,11 @@ impl Clients {
         self.drivers.values().chain(&self.outlived).copied().collect()
     }
 
+    /// Whether a job has a driver here, or had one and lives on.
+    fn is_driven_here(&self, job: JobId) -> bool {
+        self.outlived.contains(&job) || self.drivers.values().any(|of| *of == job)
+    }
+
     /// Number of drivers.
     pub(super) fn driver_count(&self) -> usize {
         self.drivers.len()
@@ -364,6 +369,17 @@ impl Node {
             self.job_ended(job, None, out);
             self.apply(out);
             out.extend(self.store.free_ranges().map(|range| Action::Do(Operation::Reclaim(range))));
+        }
+    }
+
+    /// Another node says that a job has ended. Each member can say so of each job, and the end goes a long
+    /// way: only the node of the driver is believed, and the control store, which are not known here.
+    pub(super) fn job_end_told(&mut self, job: JobId, from: NodeId, out: &mut Vec<Action>) {
+        if self.owner.has_ended(job) {
+            // Something of it may have come since.
+            self.job_ended(job, Some(from), out);
+        } else if !self.clients.is_driven_here(job) {
+            out.push(Action::Do(Operation::ConfirmEnd { job, from }));
         }
     }
 

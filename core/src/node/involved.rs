@@ -8,6 +8,9 @@
 //! opens a link to each for every job.)
 //!
 //! If a node on the way is gone, nobody knows whom it asked: whoever asked it tells all members.
+//!
+//! So a node hears of the end of a job from nodes that have no say in it. It takes that for a question to the
+//! control store (`Operation::ConfirmEnd`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use tharsis_types::{JobId, NodeId};

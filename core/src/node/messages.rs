@@ -14,7 +14,9 @@ use crate::place::Load;
 use crate::relay::Request;
 use std::sync::Arc;
 use tharsis_types::peer::{DrainMessage, Message, Packet};
-use tharsis_types::{Failure, FailureKind, JobId, JobQuota, LeaseId, NodeId, ObjectId, Resources, TaskId};
+use tharsis_types::{
+    ClientId, Failure, FailureKind, JobId, JobQuota, LeaseId, NodeId, ObjectId, Resources, TaskId,
+};
 
 impl Node {
     pub(super) fn member_joined(&mut self, member: Arc<Member>) {
@@ -124,7 +126,7 @@ impl Node {
             Message::Drain(message) => self.drain_message(from, message, out),
             Message::HolderAdded { object } => self.copy_told(from, object, true),
             Message::HolderRemoved { object } => self.copy_told(from, object, false),
-            Message::JobEnded { job } => self.job_ended(job, Some(from), out),
+            Message::JobEnded { job } => self.job_end_told(job, from, out),
             Message::LeaseDenied { lease, free } => self.lease_denied(from, lease, free),
             Message::LeaseFailed { lease, failure } => {
                 self.owner.lease_failed(now, lease, &failure, &mut self.effects);
@@ -212,7 +214,7 @@ impl Node {
         if self.is_told_as_owner(from, object) {
             self.owner.cancel(object, force, recursive, &mut self.effects)
         } else {
-            self.cancel_run(task, force, recursive, out)
+            self.cancel_run(from, task, force, recursive, out)
         }
     }
 
@@ -222,12 +224,17 @@ impl Node {
         if self.is_told_as_owner(from, object) {
             return self.owner.restart_actor(object, &mut self.effects);
         }
-        // It may have ended meanwhile.
-        if let Some(client) = self.leases.host_of(actor) {
+        // It may have ended meanwhile. Only its owner has a say in it.
+        if let Some(client) = self.leases.host_of(actor).filter(|client| self.is_lent_to(*client, from)) {
             let text = "the actor was killed, to be started again";
             let reason = Arc::new(Failure::new(FailureKind::WorkerCrashed, text));
             out.push(Action::Do(Operation::KillWorker { client, reason }));
         }
+    }
+
+    /// Whether the worker of an actor has its lease from a node: the owner of the actor.
+    pub(super) fn is_lent_to(&self, client: ClientId, node: NodeId) -> bool {
+        self.leases.host(client).is_some_and(|host| host.lease.0 == node)
     }
 
     /// Whether a message about a task comes to this node as the owner, and not from the owner to the node

@@ -12,7 +12,7 @@ use crate::slab::Slot;
 use std::sync::Arc;
 use tharsis_types::peer::{DoneOutcome, Message};
 use tharsis_types::task::Role;
-use tharsis_types::{ClientId, Failure, FailureKind, ObjectId, TaskId};
+use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, TaskId};
 
 /// Workers that come.
 impl Node {
@@ -157,22 +157,32 @@ impl Node {
         })
     }
 
-    /// Stops the run of a task, and with `recursive` the tasks that it has submitted.
-    pub(super) fn cancel_run(&mut self, task: TaskId, force: bool, recursive: bool, out: &mut Vec<Action>) {
-        if recursive {
-            for child in self.runs.children(task).to_vec() {
-                self.owner.cancel(ObjectId::output(child, 0), force, recursive, &mut self.effects);
-            }
-        }
+    /// Stops the run of a task, and with `recursive` the tasks that it has submitted, for its owner: of a run
+    /// for another owner, `owner` has no say.
+    pub(super) fn cancel_run(
+        &mut self,
+        owner: NodeId,
+        task: TaskId,
+        force: bool,
+        recursive: bool,
+        out: &mut Vec<Action>,
+    ) {
         let failure = Arc::new(Failure::new(FailureKind::Cancelled, "cancelled"));
         // The run may have ended before the cancellation arrived; its actor may live.
-        let Some((slot, run)) = self.runs.find(task) else {
-            if let Some(client) = self.leases.host_of(task).filter(|_| force) {
+        let Some(slot) = self.runs.find_for(task, owner) else {
+            let host = self.leases.host_of(task).filter(|client| force && self.is_lent_to(*client, owner));
+            if let Some(client) = host {
                 let reason = Arc::new(Failure::new(FailureKind::Cancelled, "the actor was killed"));
                 out.push(Action::Do(Operation::KillWorker { client, reason }));
             }
             return;
         };
+        if recursive {
+            for child in self.runs.children(task).to_vec() {
+                self.owner.cancel(ObjectId::output(child, 0), force, recursive, &mut self.effects);
+            }
+        }
+        let run = &self.runs[slot];
         let client = run.client;
         if run.is_staging() {
             self.end_run(slot, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);

@@ -71,11 +71,11 @@ pub struct Peers {
     table: Mutex<BTreeMap<NodeId, Arc<Peer>>>,
     joined: Notify,
     /// Members whose streams broke, for the control store to look for.
-    broken: Noted,
+    broken: Noted<NodeId>,
     /// Whether a member said that this node is none.
     denied: AtomicBool,
     /// Nodes of which this one was told and has not heard that they joined.
-    unheard: Noted,
+    unheard: Noted<NodeId>,
 }
 
 impl Peers {

@@ -6,6 +6,7 @@
 //! itself, because others have begun to do its work again.
 
 use super::code::Code;
+use super::ends::{self, Ends};
 use super::isolation::{Isolation, LOOKS_PER_LEASE, is_counted};
 use super::links::{Peers, dial};
 use super::names::ClaimedNames;
@@ -56,6 +57,8 @@ pub struct Membership {
     pub code: Arc<Code>,
     /// The time for which its lease lasts.
     pub lease_ttl: Duration,
+    /// Jobs that have ended, as other members say.
+    pub(super) ends: Arc<Ends>,
     /// When somebody was last heard of.
     pub isolation: Arc<Mutex<Isolation>>,
     /// Addresses at which it reaches itself.
@@ -78,6 +81,7 @@ impl Membership {
             () = self.watch() => {}
             () = self.report_broken() => {}
             () = self.find_unheard() => {}
+            () = ends::confirm(&self.ends, &self.control, &self.inbox) => {}
             () = self.watch_isolation() => {}
             () = self.names.free_ended(&self.control, &self.inbox) => {}
         }

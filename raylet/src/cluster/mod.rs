@@ -22,12 +22,14 @@
 //! # Invariants
 //! 1. The loop never waits for anything here, and no lock here is held across a wait.
 //! 2. A packet is passed on only if it comes from the member that the stream belongs to.
-//! 3. Nobody is declared dead but by the control store, and not by its absence.
+//! 3. Nobody is declared dead but by the control store, and not by its absence. No job is ended here by a node
+//!    that is not that of its driver.
 //! 4. Nothing is read from a connection, and nothing sent on one, before both ends have proved that they are
 //!    of the cluster (`tharsis_protos::connection`). Beyond loopback that takes certificates ([`identity`]).
 
 mod addresses;
 pub mod code;
+mod ends;
 pub mod identity;
 mod incoming;
 pub mod isolation;
@@ -58,6 +60,7 @@ use crate::spill::Spill;
 use crate::submissions::{Place, Submissions};
 use addresses::{listen_on, own_address};
 use code::Code;
+use ends::Ends;
 use identity::Entry;
 use isolation::Isolation;
 use joining::{begin_if_head, client_of, heard_revoked, known_stores, register};
@@ -165,6 +168,7 @@ pub struct Cluster {
     pulls: Arc<Pulls>,
     senders: Arc<Senders>,
     code: Arc<Code>,
+    ends: Arc<Ends>,
     control: ControlClient,
     submissions: Arc<Submissions>,
     stop: oneshot::Sender<()>,
@@ -203,6 +207,7 @@ struct Started {
     pulls: Arc<Pulls>,
     senders: Arc<Senders>,
     submissions: Arc<Submissions>,
+    ends: Arc<Ends>,
     cluster_handle: ClusterHandle,
 }
 
@@ -230,7 +235,7 @@ impl Cluster {
         let thread = thread.map_err(|e| internal(&e.to_string()))?;
         let ended = || internal("the thread of the cluster has ended");
         match answer.recv().map_err(|_| ended()).and_then(|started| started) {
-            Ok(Started { peers, pulls, senders, submissions, cluster_handle }) => {
+            Ok(Started { peers, pulls, senders, submissions, ends, cluster_handle }) => {
                 let code = Arc::clone(&cluster_handle.code);
                 let control = cluster_handle.control.clone();
                 let cluster = Self {
@@ -241,6 +246,7 @@ impl Cluster {
                     pulls,
                     senders,
                     code,
+                    ends,
                     control,
                     submissions,
                     stop,
@@ -304,6 +310,11 @@ impl Cluster {
     /// Has the control store asked whether a node is a member. Only an answer that it is none comes back.
     pub fn find_member(&self, node: NodeId) {
         self.peers.look_for(node);
+    }
+
+    /// Has the control store asked whether a job has ended, as another node says.
+    pub fn confirm_end(&self, job: JobId, from: NodeId) {
+        self.ends.told(job, from);
     }
 
     /// A job has ended, wherever its driver was.
@@ -493,6 +504,7 @@ async fn join(
     let info = info(member, address, &options.socket);
     let registered = register(&client, &info).await?;
     let (fenced, names) = (Arc::new(Mutex::new(None)), Arc::<ClaimedNames>::default());
+    let ends = Arc::<Ends>::default();
     let membership = Membership {
         me: info,
         own,
@@ -501,6 +513,7 @@ async fn join(
         peers: Arc::clone(&peers),
         pulls: Arc::clone(&pulls),
         code: Arc::clone(&code),
+        ends: Arc::clone(&ends),
         lease_ttl: registered.lease_ttl,
         isolation: Arc::new(Mutex::new(Isolation::new(registered.lease_ttl, Instant::now()))),
         own_addresses,
@@ -511,7 +524,7 @@ async fn join(
     };
     let namespaces = Arc::default();
     let cluster_handle = ClusterHandle { me, control: client, tasks, code, names, fenced, namespaces };
-    Ok((Started { peers, pulls, senders, submissions, cluster_handle }, membership, control))
+    Ok((Started { peers, pulls, senders, submissions, ends, cluster_handle }, membership, control))
 }
 
 fn not_in_time(role: &Role) -> Failure {

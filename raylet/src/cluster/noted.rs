@@ -1,34 +1,44 @@
-//! Nodes that one part of a node notes for another part, which waits for them.
+//! What one part of a node notes for another part, which waits for it.
 
 use crate::registry::lock;
+use std::collections::BTreeSet;
 use std::sync::Mutex;
-use tharsis_types::NodeId;
 use tokio::sync::Notify;
 
-/// Nodes that nobody has taken yet, each once.
-#[derive(Debug, Default)]
-pub(super) struct Noted {
-    nodes: Mutex<Vec<NodeId>>,
+/// Things that stand here at a time. Other nodes have them noted, so there is a bound; nobody comes near it
+/// but one that says whatever it likes.
+const NOTED_MAX: usize = 1 << 16;
+
+/// Things that nobody has taken yet, each once.
+#[derive(Debug)]
+pub(super) struct Noted<T> {
+    things: Mutex<BTreeSet<T>>,
     news: Notify,
 }
 
-impl Noted {
-    /// Adds a node for whoever waits.
-    pub(super) fn add(&self, node: NodeId) {
-        let mut nodes = lock(&self.nodes);
-        if !nodes.contains(&node) {
-            nodes.push(node);
+impl<T> Default for Noted<T> {
+    fn default() -> Self {
+        Self { things: Mutex::default(), news: Notify::new() }
+    }
+}
+
+impl<T: Copy + Ord> Noted<T> {
+    /// Adds something for whoever waits.
+    pub(super) fn add(&self, thing: T) {
+        let mut things = lock(&self.things);
+        if things.len() < NOTED_MAX {
+            things.insert(thing);
         }
-        drop(nodes);
+        drop(things);
         self.news.notify_one();
     }
 
-    /// Waits until there are nodes, and takes them.
-    pub(super) async fn take(&self) -> Vec<NodeId> {
+    /// Waits until there is something, and takes all of it.
+    pub(super) async fn take(&self) -> Vec<T> {
         loop {
-            let taken = std::mem::take(&mut *lock(&self.nodes));
+            let taken = std::mem::take(&mut *lock(&self.things));
             if !taken.is_empty() {
-                return taken;
+                return taken.into_iter().collect();
             }
             self.news.notified().await;
         }
@@ -38,6 +48,7 @@ impl Noted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tharsis_types::NodeId;
 
     #[tokio::test]
     async fn a_node_is_taken_once_however_often_it_was_noted() {
@@ -46,5 +57,12 @@ mod tests {
         assert_eq!(noted.take().await, [1, 2].map(NodeId));
         let (taken, ()) = tokio::join!(noted.take(), async { noted.add(NodeId(1)) });
         assert_eq!(taken, [NodeId(1)]);
+    }
+
+    #[tokio::test]
+    async fn what_nobody_takes_is_bounded() {
+        let noted = Noted::default();
+        (0..3 * NOTED_MAX).for_each(|thing| noted.add(thing));
+        assert_eq!(noted.take().await.len(), NOTED_MAX);
     }
 }

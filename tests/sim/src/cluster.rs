@@ -62,6 +62,7 @@ pub(crate) enum SimEvent {
     Think { host: usize, client: ClientId },
     Tick { host: usize },
     ToClient { host: usize, client: ClientId, record: ClientRecord },
+    ToldEnded { host: usize, job: JobId },
     ToldJoined { host: usize, about: usize },
     ToldLeft { host: usize, about: usize, jobs: Vec<JobId> },
     Unmap { host: usize, client: ClientId, token: u64 },
@@ -537,6 +538,7 @@ impl Cluster {
                 self.feed(host, Event::MemberLeft { node });
                 jobs.into_iter().for_each(|job| self.feed(host, Event::JobEnded { job }));
             }
+            SimEvent::ToldEnded { host, job } => self.feed(host, Event::JobEnded { job }),
             SimEvent::WorkerStarts { host, start, job, process } => {
                 self.worker_starts(host, start, job, process)
             }
@@ -621,6 +623,7 @@ impl Cluster {
 
     fn carry_out(&mut self, host: usize, operation: Operation) {
         match operation {
+            Operation::ConfirmEnd { job, .. } => self.confirm_end(host, job),
             Operation::Discard(object) => self.discard(host, object),
             Operation::FreeBlocks(extent) => self.free_blocks(host, extent),
             Operation::FindMember(node) => self.find_member(host, node),

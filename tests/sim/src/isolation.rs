@@ -1,7 +1,8 @@
 //! Hosts that reach nobody for a while, and what they may start meanwhile; what the control store knows of
 //! hosts.
 
-use crate::cluster::{Cluster, SimEvent};
+use crate::client::Client;
+use crate::cluster::{Cluster, Host, SimEvent};
 use tharsis_core::{Event, MS, Now};
 use tharsis_types::{JobId, NodeId};
 
@@ -27,6 +28,16 @@ impl Cluster {
         if let Some(about) = about.filter(|about| !self.hosts[*about].alive) {
             let when = self.now + self.rng.range(MS, 20 * MS);
             self.at(when, SimEvent::ToldLeft { host, about, jobs: Vec::new() });
+        }
+    }
+
+    /// A node asks whether a job has ended, as another one says.
+    pub(crate) fn confirm_end(&mut self, host: usize, job: JobId) {
+        let drives = |client: &Client| client.driver.is_some() && client.job == job;
+        let runs = |host: &Host| host.alive && host.clients.values().any(drives);
+        if !self.hosts.iter().any(runs) {
+            let when = self.now + self.rng.range(MS, 20 * MS);
+            self.at(when, SimEvent::ToldEnded { host, job });
         }
     }
 

@@ -69,6 +69,7 @@ impl Cluster {
             | SimEvent::Settle { host }
             | SimEvent::SpillEnds { host, .. }
             | SimEvent::Tick { host }
+            | SimEvent::ToldEnded { host, .. }
             | SimEvent::ToldJoined { host, .. }
             | SimEvent::ToldLeft { host, .. }
             | SimEvent::WorkerStarts { host, .. } => *host,

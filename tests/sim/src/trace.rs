@@ -26,6 +26,7 @@ pub(crate) fn action_number(action: &Action) -> u64 {
 
 fn operation_number(operation: &Operation) -> u64 {
     match operation {
+        Operation::ConfirmEnd { job, from } => mix(15, mix(u64::from(job.0), from.0)),
         Operation::Discard(object) => mix(1, object.task.mixed()),
         Operation::FindMember(node) => mix(14, node.0),
         Operation::ForgetJob { job } => mix(2, u64::from(job.0)),

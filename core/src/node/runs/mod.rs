@@ -34,7 +34,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Index;
 use tharsis_types::hash::IdMap;
-use tharsis_types::{ClientId, ObjectId, TaskId};
+use tharsis_types::{ClientId, NodeId, ObjectId, TaskId};
 
 /// The runs of a worker, in line.
 pub(super) type Line = VecDeque<Slot<Run>>;
@@ -260,6 +260,11 @@ impl Runs {
     pub(super) fn find(&self, task: TaskId) -> Option<(Slot<Run>, &Run)> {
         let slot = *self.of_task.get(&task)?.first()?;
         Some((slot, &self.runs[slot]))
+    }
+
+    /// The run of a task for one of the owners that have made it.
+    pub(super) fn find_for(&self, task: TaskId, owner: NodeId) -> Option<Slot<Run>> {
+        self.of_task.get(&task)?.iter().copied().find(|slot| self.runs[*slot].lease.0 == owner)
     }
 
     /// Tasks submitted by a task that runs here.
