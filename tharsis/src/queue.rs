@@ -268,3 +268,48 @@ impl Buffer {
         Answer::Done(item)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// Far longer than a test may take.
+    const LONG: Duration = Duration::from_secs(3_600);
+
+    #[test]
+    fn of_very_many_callers_those_without_a_place_to_wait_are_told_at_once() {
+        let buffer = Buffer::new(1);
+        let put = |timeout| buffer.put(Item::Here(Blob::from(vec![1])), timeout);
+        std::thread::scope(|scope| {
+            let waiting: Vec<_> = (0..WAITING_MAX).map(|_| scope.spawn(|| buffer.take(LONG))).collect();
+            while buffer.state.lock().taking < WAITING_MAX {
+                std::thread::yield_now();
+            }
+            assert!(matches!(buffer.take(LONG), Answer::Crowded));
+            assert!(matches!(buffer.take(Duration::ZERO), Answer::Nothing), "nobody waits for nothing");
+            // Those that put have places of their own.
+            assert!(waiting.iter().all(|_| put(LONG) == Answer::Done(())));
+            let taken = waiting.into_iter().map(|waiting| waiting.join().unwrap());
+            assert!(taken.into_iter().all(|taken| matches!(taken, Answer::Done(_))));
+        });
+        assert_eq!((put(Duration::ZERO), put(Duration::ZERO)), (Answer::Done(()), Answer::Nothing), "full");
+    }
+
+    #[test]
+    fn who_finds_no_place_comes_again_until_its_time_is_over() {
+        let asked = Cell::new(0);
+        let crowded = |_| {
+            asked.set(asked.get() + 1);
+            Ok(if asked.get() < 4 { Answer::Crowded } else { Answer::Done(7) })
+        };
+        assert_eq!(within(Some(LONG), crowded).unwrap(), Some(7));
+        assert_eq!(asked.get(), 4);
+        let never = |step: Duration| {
+            assert!(step <= STEP, "a call that is lost takes an item with it");
+            Ok(Answer::<u32>::Crowded)
+        };
+        assert_eq!(within(Some(Duration::from_millis(10)), never).unwrap(), None);
+        assert_eq!(within(Some(Duration::ZERO), never).unwrap(), None);
+    }
+}
