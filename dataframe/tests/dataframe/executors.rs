@@ -138,7 +138,8 @@ fn a_cancelled_run_ends_and_the_next_one_has_threads() {
     // The only thread still waits; it is another one's.
     let other = DataFrame::from_columns([("n", vec![1, 2, 3].into())]);
     assert_eq!(other.filter(&other.col("n").gt(1)).collect_on(&executor).unwrap().len(), 2);
-    let error = cancel.run(|| other.collect_on(&executor).map(drop)).unwrap_err();
+    let late = other.filter(&other.col("n").gt(1));
+    let error = cancel.run(|| late.collect_on(&executor)).unwrap_err();
     assert_eq!(error.class(), "Cancelled", "what begins later does not begin");
     drop(held);
     assert_eq!(frame.collect_on(&executor).unwrap().len(), 5);

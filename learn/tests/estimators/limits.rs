@@ -14,7 +14,7 @@ use tharsis_learn::model_selection::{
 use tharsis_learn::naive_bayes::{BernoulliNB, GaussianNB, MultinomialNB};
 use tharsis_learn::preprocessing::MinMaxScaler;
 use tharsis_numeric::random::default_rng;
-use tharsis_numeric::{Cancel, Error, LocalExecutor, Tensor, arange, array, ones, zeros};
+use tharsis_numeric::{Cancel, DType, Error, LocalExecutor, Tensor, arange, array, ones, zeros};
 
 fn within(bytes: u64) -> FitOptions {
     FitOptions::new().executor(Arc::new(LocalExecutor::sized(2, bytes)))
@@ -78,7 +78,7 @@ fn a_cancelled_fit_ends() {
     for (name, fit) in [
         ("k-means", &(|| KMeans::new().n_clusters(9).tol(0.0).fit(&x, ..).map(drop)) as &dyn Fn() -> _),
         ("lasso", &|| Lasso::new().alpha(1e-9).fit(&x, &y, ..).map(drop)),
-        ("logistic", &|| LogisticRegression::new().fit(&x, &y.greater(0.0), ..).map(drop)),
+        ("logistic", &|| LogisticRegression::new().fit(&x, &y.greater(0.0).astype(DType::I64), ..).map(drop)),
         ("forest", &|| RandomForestRegressor::new().fit(&x, &y, ..).map(drop)),
     ] {
         let looks = Arc::new(AtomicUsize::new(0));

@@ -16,7 +16,7 @@ use tharsis_graph::{Metrics, Resident};
 use tharsis_programs::{Given, Look, Param, Place, check_keys, check_known};
 
 /// Keys of an input.
-const INPUT_KEYS: [&str; 5] = ["lit", "raw", "npy", "dtype", "shape"];
+const INPUT_KEYS: [&str; 8] = ["lit", "raw", "npy", "zarr", "hdf5", "dataset", "dtype", "shape"];
 
 /// The step that failed, and its operation; `None` if the request itself failed.
 pub(super) type Step = Option<(usize, String)>;
