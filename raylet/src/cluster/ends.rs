@@ -2,9 +2,9 @@
 //!
 //! The end of a job goes the ways of its requests, so it comes from nodes that have no say in it, and any
 //! member can send the message. The control store knows the node of the driver of each job, and whether the
-//! job has ended, which only that node may tell it. So it is asked: that node is believed at once. What others
-//! say is true when the control store says the same; until then it is asked again, since the news of an end
-//! may overtake the end itself on its way there.
+//! job has ended, which only that node may tell it. So it is asked: that node is believed at once. What
+//! others say is true when the control store says the same; until then it is asked again, since the news of
+//! an end may overtake the end itself on its way there.
 
 use super::noted::Noted;
 use crate::inbox::{Inbox, Input};

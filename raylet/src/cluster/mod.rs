@@ -22,8 +22,8 @@
 //! # Invariants
 //! 1. The loop never waits for anything here, and no lock here is held across a wait.
 //! 2. A packet is passed on only if it comes from the member that the stream belongs to.
-//! 3. Nobody is declared dead but by the control store, and not by its absence. No job is ended here by a node
-//!    that is not that of its driver.
+//! 3. Nobody is declared dead but by the control store, and not by its absence. No job is ended here by a
+//!    node that is not that of its driver.
 //! 4. Nothing is read from a connection, and nothing sent on one, before both ends have proved that they are
 //!    of the cluster (`tharsis_protos::connection`). Beyond loopback that takes certificates ([`identity`]).
 
