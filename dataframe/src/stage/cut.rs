@@ -44,9 +44,9 @@ use std::sync::Arc;
 type Plan = Arc<dyn ExecutionPlan>;
 
 /// Fewer bytes are sorted by a merge of the sorted partitions.
-const RANGED_BYTES_MIN: u64 = 16 << 20;
+const RANGED_BYTES_MIN: u64 = if cfg!(debug_assertions) { 2 << 20 } else { 16 << 20 };
 /// Bytes of the rows of a range, about: few enough to be sorted at once, without a merge of sorted runs.
-const RANGE_BYTES: u64 = 24 << 20;
+const RANGE_BYTES: u64 = if cfg!(debug_assertions) { 3 << 20 } else { 24 << 20 };
 
 /// A plan as stages: each reads what earlier ones made, the last one makes the result.
 #[derive(Clone, Debug)]
