@@ -22,8 +22,9 @@ impl Machine {
         let folders = ["/etc/tharsis", "/var/lib/tharsis", "/var/log/tharsis", "/var/run/secrets/tharsis"];
         let mut instead: Vec<_> = folders.map(|path| (path, home.text(&path[1..]))).into();
         // Folders of the control store begin like those of nodes.
-        let more = ["/var/lib/tharsis-control", "/var/log/tharsis-control"];
-        let made = instead.iter().map(|(_, path)| path.clone()).chain(more.map(|path| home.text(&path[1..])));
+        let control =
+            ["/var/lib/tharsis-control", "/var/log/tharsis-control"].map(|path| home.text(&path[1..]));
+        let made = instead.iter().map(|(_, path)| path.clone()).chain(control);
         made.for_each(|path| std::fs::create_dir_all(path).unwrap());
         instead.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
         Self { home, instead }
