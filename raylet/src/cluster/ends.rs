@@ -21,7 +21,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(20);
 /// The longest time before it is asked again.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// What is known of an end that a member has told.
+/// The knowledge of an end that a member has told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     /// The job has ended.

@@ -15,6 +15,9 @@ use tharsis_protos::control::{NodeInfo, Registered};
 use tharsis_protos::revoked::Revoked;
 use tharsis_types::{Failure, FailureKind, NodeId};
 
+/// The longest time that a node takes to become a member, or to begin a cluster: a certificate from a slow
+/// head, then its first calls. Whoever starts a node waits for as long.
+pub const JOIN_TIME_MAX: Duration = Duration::from_secs(90);
 /// Clocks that differ by more are spoken of; nothing depends on them.
 const CLOCK_SKEW_MS_MAX: u64 = 5_000;
 

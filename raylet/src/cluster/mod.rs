@@ -95,7 +95,7 @@ use tonic::service::Routes;
 
 pub use addresses::advertised_address;
 pub use identity::Security;
-pub use joining::kind_of_beginning;
+pub use joining::{JOIN_TIME_MAX, kind_of_beginning};
 pub use tharsis_gcs::{BackendChoice, EtcdAccess};
 
 /// The longest time that the control store may take for one answer.
@@ -104,9 +104,6 @@ const CALL_DEADLINE: Duration = Duration::from_secs(3);
 const JOIN_PATIENCE: Duration = Duration::from_secs(5);
 /// The time for which drivers and workers wait for one.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The longest time that a node takes to become a member, or to begin a cluster: a certificate from a slow
-/// head, then its first calls. Whoever starts a node waits for as long.
-pub const JOIN_TIME_MAX: Duration = Duration::from_secs(90);
 /// Pause between attempts to note the end of a job in a control store whose back end is full.
 const FULL_PAUSE: Duration = Duration::from_secs(2);
 /// Connections to the gRPC services that wait to be taken up.

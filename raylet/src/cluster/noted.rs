@@ -1,4 +1,4 @@
-//! What one part of a node notes for another part, which waits for it.
+//! Notes of one part of a node for another part, which waits for them.
 
 use crate::registry::lock;
 use std::collections::BTreeSet;
