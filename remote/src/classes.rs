@@ -14,6 +14,11 @@ use std::sync::Arc;
 
 /// Classes of calls with options of their own that are kept.
 const OWN_MAX: usize = 1024;
+/// Classes that are looked at for each new one if there are too many. They may all be in use: a graph uses
+/// those of its tasks until it is submitted.
+const LOOKS_MAX: usize = 8;
+/// Classes that are forgotten for each new one: more than one, so that the number falls after a graph.
+const FORGOTTEN_MAX: usize = 2;
 
 /// The classes of a client.
 #[derive(Default)]
@@ -30,6 +35,9 @@ struct Table {
     /// Numbers below `next` that no class has.
     free: Vec<u32>,
     next: u32,
+    /// Classes that were looked at to be forgotten, for a test.
+    #[cfg(test)]
+    looks: usize,
 }
 
 struct Known {
@@ -99,29 +107,40 @@ impl Classes {
 impl Table {
     /// A number that no class has.
     fn take_number(&mut self) -> u32 {
-        if OWN_MAX <= self.own.len() {
-            self.forget_one();
-        }
+        self.forget_some();
         self.free.pop().unwrap_or_else(|| {
             self.next += 1;
             self.next - 1
         })
     }
 
-    /// Forgets the class that was not used for the longest time, about, if one is not in use.
-    fn forget_one(&mut self) {
-        // In the first round all may have been used, in the second no more.
-        for _ in 0..2 * self.own.len() {
+    /// Looks at a few classes if there are too many, and forgets those that were not used for long and are
+    /// not in use, [`FORGOTTEN_MAX`] at most. If all are in use, there are more for a while.
+    fn forget_some(&mut self) {
+        let mut forgotten = 0;
+        for _ in 0..LOOKS_MAX {
+            if self.own.len() < OWN_MAX || forgotten == FORGOTTEN_MAX {
+                return;
+            }
             let Some(key) = self.own.pop_front() else { return };
+            self.count_look();
             let Some(known) = self.known.get_mut(&key) else { continue };
-            if std::mem::take(&mut known.was_used) || 1 < Arc::strong_count(&known.uses) {
+            // That nobody else has it is seen with all that was sent before the last use was dropped.
+            if std::mem::take(&mut known.was_used) || Arc::get_mut(&mut known.uses).is_none() {
                 self.own.push_back(key);
                 continue;
             }
             let number = known.number;
             self.known.remove(&key);
             self.free.push(number);
-            return;
+            forgotten += 1;
+        }
+    }
+
+    fn count_look(&mut self) {
+        #[cfg(test)]
+        {
+            self.looks += 1;
         }
     }
 }
@@ -182,6 +201,19 @@ mod tests {
         for (amount, class) in all.iter().enumerate() {
             assert_eq!(told.0[&class.number()], (amount as u64) << 32);
         }
+    }
+
+    #[test]
+    fn a_new_class_costs_the_same_however_many_are_in_use() {
+        const COUNT: u64 = 20_000;
+        let (classes, mut told) = (Classes::default(), Told::default());
+        let uses: Vec<_> = (0..COUNT).map(|amount| look_up(&classes, &mut told, amount)).collect();
+        let looks = classes.table.lock().looks;
+        assert!(looks <= COUNT as usize * LOOKS_MAX, "{looks} looks at {COUNT} classes");
+        drop(uses);
+        (COUNT..3 * COUNT).for_each(|amount| drop(look_up(&classes, &mut told, amount)));
+        let left = classes.table.lock().own.len();
+        assert!(left <= OWN_MAX, "{left} are left when nothing is in use");
     }
 
     #[test]
