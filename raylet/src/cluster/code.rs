@@ -220,6 +220,19 @@ impl Code {
         state.driver_nodes.iter().filter(|(_, driver)| **driver == node).map(|(job, _)| *job).collect()
     }
 
+    /// Whether the driver of a job is on `node`, as far as is known here: the control store has said so.
+    #[must_use]
+    pub fn is_driven_by(&self, job: JobId, node: NodeId) -> bool {
+        lock(&self.state).driver_nodes.get(&job) == Some(&node)
+    }
+
+    /// The jobs of other nodes with programs here.
+    #[must_use]
+    pub fn jobs_of_others(&self) -> Vec<JobId> {
+        let state = lock(&self.state);
+        state.driver_nodes.iter().filter(|(_, driver)| **driver != self.me).map(|(job, _)| *job).collect()
+    }
+
     /// Whether a key of the transfer port stands for a program.
     #[must_use]
     pub fn has(&self, key: &ObjectKey) -> bool {

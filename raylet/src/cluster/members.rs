@@ -6,7 +6,7 @@
 //! itself, because others have begun to do its work again.
 
 use super::code::Code;
-use super::ends::{self, Ends};
+use super::ends::Ends;
 use super::isolation::{Isolation, LOOKS_PER_LEASE, is_counted};
 use super::links::{Peers, dial};
 use super::names::ClaimedNames;
@@ -81,7 +81,7 @@ impl Membership {
             () = self.watch() => {}
             () = self.report_broken() => {}
             () = self.find_unheard() => {}
-            () = ends::confirm(&self.ends, &self.control, &self.inbox) => {}
+            () = self.ends.confirm(&self.control) => {}
             () = self.watch_isolation() => {}
             () = self.names.free_ended(&self.control, &self.inbox) => {}
         }

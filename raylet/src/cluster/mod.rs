@@ -501,7 +501,7 @@ async fn join(
     let info = info(member, address, &options.socket);
     let registered = register(&client, &info).await?;
     let (fenced, names) = (Arc::new(Mutex::new(None)), Arc::<ClaimedNames>::default());
-    let ends = Arc::<Ends>::default();
+    let ends = Arc::new(Ends::new(Arc::clone(&code), Arc::clone(&inbox)));
     let membership = Membership {
         me: info,
         own,

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use tokio::sync::Notify;
 
 /// Things that stand here at a time. Other nodes have them noted, so there is a bound; nobody comes near it
-/// but one that says whatever it likes.
+/// but one that says whatever it likes. Whoever had one noted in vain does so again after a while.
 const NOTED_MAX: usize = 1 << 16;
 
 /// Things that nobody has taken yet, each once.
