@@ -14,18 +14,21 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tharsis_identity::MachineId;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Handshakes of strangers from one address that may begin at once.
 pub const STRANGERS_AT_ONCE: u32 = 256;
 /// And one more in this time.
-pub const STRANGER_EVERY: Duration = Duration::from_millis(30);
+pub const STRANGER_EVERY: Duration = Duration::from_millis(5);
 /// Certificates that one machine may ask for at once.
 pub const CERTIFICATES_AT_ONCE: u32 = 256;
 /// And one more in this time.
 pub const CERTIFICATE_EVERY: Duration = Duration::from_millis(50);
 /// Requests of one machine that are answered at a time.
 const ASKING_MAX: usize = 4;
+/// The time for which another one waits, and between its looks.
+const SEAT_WAIT: Duration = Duration::from_secs(20);
+const SEAT_PAUSE: Duration = Duration::from_millis(10);
 /// Addresses or machines that are remembered. Most have all their turns and are forgotten first.
 const KNOWN_MAX: usize = 4096;
 
@@ -72,15 +75,26 @@ impl Crowds {
         }
     }
 
-    /// Lets a machine ask for a certificate now; none if it does so too often.
-    pub(crate) fn ask(&self, machine: MachineId) -> Option<Part> {
-        let part = self.asking.enter(machine, ASKING_MAX)?;
-        self.machines.take(machine, Instant::now()).then_some(part)
+    /// Lets a machine ask for a certificate, as soon as few others of its requests are under way; none if it
+    /// asks too often.
+    pub(crate) async fn ask(&self, machine: MachineId) -> Option<Part> {
+        if !self.machines.take(machine, Instant::now()) {
+            return None;
+        }
+        let seat = async {
+            loop {
+                match self.asking.enter(machine, ASKING_MAX) {
+                    Some(part) => return part,
+                    None => sleep(SEAT_PAUSE).await,
+                }
+            }
+        };
+        timeout(SEAT_WAIT, seat).await.ok()
     }
 }
 
 /// The part of an address that its machine cannot choose by itself.
-fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();

@@ -197,7 +197,10 @@ async fn ask(mut stream: Stream, request: Request) -> Result<Answer, JoinError> 
 pub(crate) async fn serve(gate: &Gate, signer: &Signer, caller: Caller, mut stream: Stream) {
     // A caller that breaks off or stalls gets nothing, and may ask again.
     let Ok(Ok(request)) = within(PROOF_WAIT, read::<Request>(&mut stream)).await else { return };
-    let asking = caller.who.machine().map(|machine| gate.crowds.ask(machine));
+    let asking = match caller.who.machine() {
+        Some(machine) => Some(gate.crowds.ask(machine).await),
+        None => None,
+    };
     let signed = match &asking {
         Some(None) => Err(JoinError::Busy(TOO_OFTEN.to_owned())),
         Some(Some(_)) | None => sign(signer, caller, request).await,

@@ -9,6 +9,7 @@
 
 use crate::caller::{Caller, Who};
 use crate::connection::{Admission, Gate, Stream};
+use crate::crowds::network;
 use crate::descriptors::Descriptors;
 use crate::proof::{ProofError, Purpose};
 use crate::{join, scrape};
@@ -104,7 +105,7 @@ pub async fn accept<R: PortHandler>(listener: TcpListener, gate: Gate, handler: 
                 }
             }
         });
-        unproved.push_back((source.ip(), proving.abort_handle()));
+        unproved.push_back((network(source.ip()), proving.abort_handle()));
     }
 }
 

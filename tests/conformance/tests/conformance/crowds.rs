@@ -64,7 +64,8 @@ async fn a_machine_that_asks_without_end_is_put_off_and_others_are_not() {
     }
     let signed = signed.load(Ordering::Relaxed);
     assert!(signed <= most(CERTIFICATES_AT_ONCE, CERTIFICATE_EVERY, begun), "{signed} were signed");
-    assert!(0 < put_off, "nobody was put off");
+    let is_slow = CERTIFICATE_EVERY * signed < begun.elapsed();
+    assert!(0 < put_off || is_slow, "nobody was put off");
 }
 
 /// A connection from an address of its own.
