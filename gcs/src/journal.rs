@@ -114,10 +114,6 @@ impl Journal {
             let mut tables = write.list_tables().map_err(|e| fail(&e))?;
             tables.find(|table| !own.contains(&table.name())).map(|table| table.name().to_owned())
         };
-        if let Some(table) = foreign {
-            let cause = format!("it is the database of another program, with a table {table:?}");
-            return Err(StoreError::Io { path: self.path.clone(), is_full: false, cause });
-        }
         {
             write.open_table(ENTRIES).map_err(|e| fail(&e))?;
             write.open_table(LEASES).map_err(|e| fail(&e))?;
@@ -129,6 +125,11 @@ impl Journal {
                     return Err(StoreError::Format { path: self.path.clone(), found, wanted: FORMAT });
                 }
                 None => {
+                    // A later release may have more tables, and has a format.
+                    if let Some(table) = foreign {
+                        let cause = format!("it is the database of another program, with a table {table:?}");
+                        return Err(StoreError::Io { path: self.path.clone(), is_full: false, cause });
+                    }
                     for (name, value) in [("format", FORMAT), ("revision", 1), ("next_lease", 1)] {
                         meta.insert(name, value).map_err(|e| fail(&e))?;
                     }
@@ -316,6 +317,8 @@ mod tests {
         let later = Database::open(&path).unwrap();
         let write = later.begin_write().unwrap();
         write.open_table(META).unwrap().insert("format", FORMAT + 1).unwrap();
+        // One that only the later release knows.
+        write.open_table(TableDefinition::<u64, u64>::new("more")).unwrap();
         write.commit().unwrap();
         drop(later);
         let (before, found, wanted) = (std::fs::read(&path).unwrap(), FORMAT + 1, FORMAT);
