@@ -18,6 +18,8 @@ const OF_SESSIONS: &str = "/run/user";
 struct Places {
     user: u32,
     runtime: Option<PathBuf>,
+    /// The runtime folder of the user in an environment that lost the variable.
+    other_runtime: Option<PathBuf>,
     temporary: PathBuf,
     /// The folder of the system's notes about users and sessions.
     system: PathBuf,
@@ -25,9 +27,14 @@ struct Places {
 
 impl Places {
     fn of_process() -> Places {
+        let user = rustix::process::geteuid().as_raw();
+        let runtime = std::env::var_os(RUNTIME_VARIABLE).map(PathBuf::from);
+        // One that names a folder for temporary files means that one.
+        let is_lost = runtime.is_none() && std::env::var_os("TMPDIR").is_none();
         Places {
-            user: rustix::process::geteuid().as_raw(),
-            runtime: std::env::var_os(RUNTIME_VARIABLE).map(PathBuf::from),
+            user,
+            runtime,
+            other_runtime: is_lost.then(|| Path::new(OF_SESSIONS).join(user.to_string())),
             temporary: std::env::temp_dir(),
             system: PathBuf::from("/"),
         }
@@ -38,9 +45,9 @@ impl Places {
         self.temporary.join(format!("tharsis-{}", self.user))
     }
 
-    /// The folder in the runtime directory; none if that is not there, or is not this user's alone.
-    fn runtime(&self) -> Option<PathBuf> {
-        let folder = self.runtime.as_ref().filter(|folder| folder.is_absolute())?;
+    /// The folder in a runtime directory; none if that is not there, or is not this user's alone.
+    fn runtime(&self, folder: Option<&PathBuf>) -> Option<PathBuf> {
+        let folder = folder.filter(|folder| folder.is_absolute())?;
         let found = folder.metadata().ok()?;
         let is_own = found.is_dir() && found.uid() == self.user && found.permissions().mode() & 0o077 == 0;
         is_own.then(|| folder.join("tharsis"))
@@ -48,7 +55,9 @@ impl Places {
 
     /// Whether a folder outlives the sessions of its user.
     fn is_kept(&self, folder: &Path) -> bool {
-        if !folder.starts_with(OF_SESSIONS) {
+        // It may be named by a link, as /var/run is one.
+        let real = folder.parent().and_then(|above| above.canonicalize().ok());
+        if !real.as_deref().unwrap_or(folder).starts_with(OF_SESSIONS) {
             return true;
         }
         let notes = self.system.join(format!("run/systemd/users/{}", self.user));
@@ -61,11 +70,14 @@ impl Places {
     fn all(&self) -> Vec<PathBuf> {
         let temporary = self.temporary();
         let is_anothers = temporary.symlink_metadata().is_ok_and(|found| found.uid() != self.user);
-        match self.runtime() {
+        match self.runtime(self.runtime.as_ref()) {
             Some(runtime) if is_anothers => vec![runtime],
             Some(runtime) if self.is_kept(&runtime) => vec![runtime, temporary],
             Some(runtime) => vec![temporary, runtime],
-            None => vec![temporary],
+            None => {
+                let other = self.runtime(self.other_runtime.as_ref());
+                std::iter::once(temporary).chain(other).collect()
+            }
         }
     }
 
@@ -108,7 +120,8 @@ mod tests {
         }
         let user = rustix::process::geteuid().as_raw();
         let system = root.path().to_owned();
-        (root, Places { user, runtime: Some(runtime), temporary, system })
+        let places = Places { user, runtime: Some(runtime), other_runtime: None, temporary, system };
+        (root, places)
     }
 
     #[test]
@@ -150,6 +163,17 @@ mod tests {
         assert_ne!(places.find("node.sock"), there, "none is there");
         write(&there, "").unwrap();
         assert_eq!(places.find("node.sock"), there);
+    }
+
+    #[test]
+    fn a_node_is_found_from_an_environment_that_lost_the_variable() {
+        let (_root, places) = places();
+        let lost = Places { runtime: None, other_runtime: places.runtime.clone(), ..places.clone() };
+        assert_eq!(lost.find("node.sock"), places.temporary().join("node.sock"), "the place of a new one");
+        let there = places.find("node.sock");
+        create_dir_all(there.parent().unwrap()).unwrap();
+        write(&there, "").unwrap();
+        assert_eq!(lost.find("node.sock"), there);
     }
 
     #[test]
