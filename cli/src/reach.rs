@@ -11,7 +11,7 @@ use procfs::net::TcpState;
 use procfs::process::FDTarget;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 use tharsis::process::Security;
@@ -19,10 +19,9 @@ use tharsis::{join, process};
 use tharsis_gcs::{ClientOptions, ControlClient};
 use tharsis_identity::{Authority, Role, Tls, Token};
 use tharsis_protos::connection::{Called, Credentials, Trust};
-use tharsis_protos::control::NodeInfo;
 use tharsis_protos::proof::Purpose;
 use tharsis_protos::{CallError, RefusalCode};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -75,25 +74,38 @@ pub fn check_head(address: &str, own: &Credentials) -> Result<()> {
     })?)
 }
 
-/// Memory that other nodes offer which run beside the one at `socket`, in the same system or container.
-/// Nothing is known of them if the control store does not say.
+/// Memory that other nodes of this user offer which run beside the one at `socket`, in the same system or
+/// container. Nothing is known of them if the control store does not say.
 pub fn offered_here(address: &str, own: &Credentials, socket: &Path) -> u64 {
-    let list = || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return 0 };
+    runtime.block_on(async {
         let options = ClientOptions { call_deadline: ANSWER_WAIT, patience: Duration::ZERO };
-        runtime.block_on(async {
-            let (store, _) = ControlClient::connect(address, own, options).await.ok()?;
-            Some(store.list_nodes().await.ok()?.nodes)
-        })
-    };
-    let machine = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    // Containers of one machine have memory of their own, and sockets that the others do not reach.
-    let is_here = |node: &NodeInfo| {
-        let their = Path::new(&node.local_socket);
-        node.host == machine.trim() && their != socket && UnixStream::connect(their).is_ok()
-    };
-    let here = list().unwrap_or_default().into_iter().filter(is_here);
-    here.map(|node| node.resources.memory).fold(0, u64::saturating_add)
+        let Ok((store, _)) = ControlClient::connect(address, own, options).await else { return 0 };
+        let Ok(members) = store.list_nodes().await else { return 0 };
+        let machine = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let mut taken: u64 = 0;
+        for node in members.nodes {
+            let their = Path::new(&node.local_socket);
+            if node.host == machine.trim() && their != socket && is_served(their).await {
+                taken = taken.saturating_add(node.resources.memory);
+            }
+        }
+        taken
+    })
+}
+
+/// Whether a process of this user listens at a socket, as far as its folder shows whose it is. Containers of
+/// one machine have memory of their own, and sockets that the others do not reach.
+async fn is_served(socket: &Path) -> bool {
+    let folder = socket.parent().and_then(|folder| folder.metadata().ok());
+    if folder.is_none_or(|folder| folder.uid() != rustix::process::geteuid().as_raw()) {
+        return false;
+    }
+    // Never waits: one that is stopped has a full line of callers.
+    match UnixStream::connect(socket).await {
+        Ok(_) => true,
+        Err(cause) => cause.kind() == ErrorKind::WouldBlock,
+    }
 }
 
 /// Joins the cluster at one of several addresses with a token, and keeps the identity in a folder for all of

@@ -44,7 +44,9 @@ pub struct NodeRow {
     /// Its id.
     #[serde(with = "crate::hexadecimal")]
     pub node: u64,
-    /// Address at which other nodes reach it; empty if it is alone.
+    /// Address at which other nodes reach it; empty if it is alone, or of a release that does not say it in
+    /// JSON.
+    #[serde(default)]
     pub address: String,
     /// Its resources.
     pub total: String,

@@ -231,8 +231,12 @@ fn spill_choice(settings: &Settings) -> Result<SpillChoice, Error> {
 /// cannot write them admits no node, begins no job, and declares nobody dead.
 fn beside_tables(folders: Vec<SpillFolder>, state: &Path, is_said: bool) -> Vec<SpillFolder> {
     let left = spill_dirs::leave_room(folders.clone(), state, TABLES_ROOM_BYTES);
-    for folder in folders.iter().filter(|folder| is_said && !left.contains(folder)) {
+    for folder in folders.iter().filter(|folder| !left.contains(folder)) {
         let cut = left.iter().find(|other| other.path == folder.path).map_or(0, |cut| cut.quota_bytes);
+        // A smaller quota that nobody named is none that is missed.
+        if !is_said && 0 < cut {
+            continue;
+        }
         output::warn(&format!(
             "{}: {} GiB of this file system are left for the tables ({}): at most {cut} bytes are spilled here",
             folder.path.display(),

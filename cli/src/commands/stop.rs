@@ -34,8 +34,9 @@ fn left_behind(report: &Report) -> Option<String> {
     let others = report.nodes.len().saturating_sub(1);
     (report.is_head && 0 < others).then(|| {
         format!(
-            "Other nodes of its cluster that run on without their control store: {others}. Start it again at {} with the \
-             same --state or --etcd, or stop them as well, with `tharsis stop` where they run.",
+            "Other nodes of its cluster that run on: {others}. Unless another head serves them, they have no control \
+             store until this one is started again at {} with the same --state or --etcd; `tharsis stop` stops them where \
+             they run.",
             report.address
         )
     })

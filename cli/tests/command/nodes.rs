@@ -83,7 +83,7 @@ fn a_head_that_stops_says_whom_it_leaves_behind() {
     start(&home, &["--address", &address, "--socket", &socket]);
     home.await_nodes(None, 2);
     let stopped = home.run(["stop"]);
-    for part in ["has stopped", "control store: 1.", &address, "tharsis stop"] {
+    for part in ["has stopped", "run on: 1.", &address, "tharsis stop"] {
         assert!(stopped.out.contains(part), "{part}: {}", stopped.out);
     }
     let stopped = home.run(["stop", "--socket", &socket]);
