@@ -9,7 +9,7 @@ me="$SLURMD_NODENAME"
 meeting="${SLURM_SUBMIT_DIR:-$PWD}/.tharsis-$SLURM_JOB_ID"
 # Of this job and machine alone. A home folder may be one folder on all machines, so identities are not kept there.
 own="${SLURM_TMPDIR:-${TMPDIR:-/tmp}}/tharsis-$SLURM_JOB_ID-$rank"
-meet_s=120
+meet_s=240
 umask 077
 mkdir -p "$meeting" "$own"
 # `init().address("auto")` looks for the node of this user here.

@@ -14,7 +14,7 @@ const CONNECT_WAIT_S: u32 = 10;
 /// A host that does not answer for three times as long is given up.
 const ALIVE_INTERVAL_S: u32 = 5;
 /// Longest time for one command: more than a node may take to start or to stop.
-const COMMAND_WAIT: Duration = NODE_START_WAIT.saturating_add(Duration::from_secs(30));
+const COMMAND_WAIT: Duration = NODE_START_WAIT.saturating_add(Duration::from_secs(150));
 /// The status of ssh itself, if it fails.
 const SSH_FAILED: i32 = 255;
 /// The status of a shell that does not find a program.
