@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// Time between two looks at the handles of a run that waits.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// RunEnds computations that are under way, from any thread. Clones are the same handle.
+/// Ends computations that are under way, from any thread. Clones are the same handle.
 ///
 /// Runs of tensors, frames, SQL and estimators that begin within [`Cancel::run`] end soon after
 /// [`Cancel::cancel`], with an error of the class `Cancelled`. Tasks that have not begun do not begin. On
@@ -48,8 +48,8 @@ impl Cancel {
         Cancel::default()
     }
 
-    /// A handle that counts as cancelled once this function says so, too. It is called some twenty times a
-    /// second while a run waits.
+    /// A handle that counts as cancelled once this function says so, too. Runs call it often, while they wait
+    /// and before each task, also with locks in their hands: it must be quick, and wait for nothing.
     ///
     /// ```
     /// use tharsis_cancel::Cancel;
@@ -61,7 +61,7 @@ impl Cancel {
         Cancel(Arc::new(State { is_cancelled: AtomicBool::new(false), asked: Some(Box::new(asked)) }))
     }
 
-    /// RunEnds the runs that began under this handle. It does not wait for them.
+    /// Ends the runs that began under this handle. It does not wait for them.
     pub fn cancel(&self) {
         self.0.is_cancelled.store(true, Ordering::Release);
     }
