@@ -27,6 +27,8 @@ use tharsis_protos::report::{NodeRow, Report};
 const SERVING: &str = "serving";
 const DRAINING: &str = "draining";
 const MEMBER: &str = "member";
+/// States of nodes as a control store knows them.
+const STORE_STATES: &[&str] = &[MEMBER];
 /// Texts that are more like each other than this are probably the same, misspelt.
 const LIKENESS_MIN: f64 = 0.7;
 const NODE_COLUMNS: &[&str] = &["node", "state", "address", "total", "free", "labels"];
@@ -76,7 +78,7 @@ impl Kind {
             Self::Actors => &["pending", "alive", "restarting"],
             Self::Graphs => &["arriving", "running", "cancelled"],
             Self::Groups => &["asking", "waiting", "infeasible", "placed"],
-            Self::Nodes => &[SERVING, DRAINING, MEMBER],
+            Self::Nodes => &[SERVING, DRAINING],
             Self::Tasks => &["waiting", "queued", "sent", "fetching", "in-line", "running", "blocked"],
             Self::Workers => {
                 &["idle", "waiting", "queued", "sent", "fetching", "in-line", "running", "blocked"]
@@ -105,7 +107,7 @@ impl Kind {
 /// If a column or a state does not exist, or the node does not answer.
 pub fn run(kind: Kind, asked: &ListArgs) -> Result<()> {
     check_columns(kind, &asked.rows)?;
-    check_states(kind, &asked.rows)?;
+    check_states(kind, kind.states(), &asked.rows)?;
     let socket = Settings::read(&asked.settings)?.socket();
     print(fetch(kind, &socket, &asked.rows.filters)?, &asked.rows)
 }
@@ -116,7 +118,9 @@ pub fn run(kind: Kind, asked: &ListArgs) -> Result<()> {
 /// As [`run`], and why no control store answers.
 pub fn run_nodes(asked: &NodesArgs) -> Result<()> {
     check_columns(Kind::Nodes, &asked.rows)?;
-    check_states(Kind::Nodes, &asked.rows)?;
+    // A control store knows who is a member, and no more.
+    let states = if asked.address.is_some() { STORE_STATES } else { Kind::Nodes.states() };
+    check_states(Kind::Nodes, states, &asked.rows)?;
     let settings = Settings::read(&asked.settings)?;
     let table = match &asked.address {
         Some(address) => members(address, &settings)?,
@@ -147,8 +151,7 @@ fn check_columns(kind: Kind, asked: &RowsArgs) -> Result<(), Refusal> {
 }
 
 /// Refuses a state that no row ever has: the list would be empty, or have all rows, without a word.
-fn check_states(kind: Kind, asked: &RowsArgs) -> Result<(), Refusal> {
-    let states = kind.states();
+fn check_states(kind: Kind, states: &[&str], asked: &RowsArgs) -> Result<(), Refusal> {
     let mut named =
         asked.filters.iter().filter(|filter| filter.column == "state").map(|filter| &filter.value);
     match named.find(|state| !states.contains(&state.as_str())) {
@@ -383,14 +386,19 @@ mod tests {
 
     #[test]
     fn a_state_that_no_row_has_is_refused_with_the_nearest() {
+        let checked = |kind: Kind, filter| check_states(kind, kind.states(), &asked(&["--filter", filter]));
         for filter in ["state=queud", "state!=queud"] {
-            let text = check_states(Kind::Tasks, &asked(&["--filter", filter])).unwrap_err().to_string();
+            let text = checked(Kind::Tasks, filter).unwrap_err().to_string();
             assert!(text.ends_with("did you mean \"queued\"?") && text.contains("in-line"), "{text}");
         }
-        let text = check_states(Kind::Nodes, &asked(&["--filter", "state="])).unwrap_err().to_string();
-        assert!(text.ends_with("serving, draining, member"), "{text}");
-        assert!(check_states(Kind::Nodes, &asked(&["--filter", "state=draining"])).is_ok());
-        assert!(check_states(Kind::Tasks, &asked(&["--filter", "name=queud"])).is_ok());
+        let text = checked(Kind::Nodes, "state=").unwrap_err().to_string();
+        assert!(text.ends_with("serving, draining"), "{text}");
+        assert!(checked(Kind::Nodes, "state=draining").is_ok());
+        assert!(checked(Kind::Tasks, "name=queud").is_ok());
+        let of_store = |filter| check_states(Kind::Nodes, STORE_STATES, &asked(&["--filter", filter]));
+        assert!(of_store("state=member").is_ok());
+        let text = of_store("state=serving").unwrap_err().to_string();
+        assert!(text.ends_with("they have member"), "{text}");
     }
 
     #[test]
