@@ -176,7 +176,7 @@ const BENCHES: &[Entry] = &[
     row("names", names::names, "<= 10", "").sized(100_000, 10_000).apart(),
     row("stream", streams::stream, ">= 200 000, large_ratio 0.5", ""),
     row("pg", groups::create_and_remove, ">= 5 000", ""),
-    row("graph", graphs::layers, ">= 200 000, task_bytes 300", ">= 500 000").sized(1_000_000, 100_000),
+    row("graph", graphs::layers, ">= 200 000, task_bytes <= 300", ">= 500 000").sized(1_000_000, 100_000),
     row("object-small", objects::small, "<= 5, get <= 3", "<= 2, get <= 1"),
     row("object-large", objects::large, "ratio >= 0.8", ">= 0.95"),
     row("transfer", objects::transfer, "ratio >= 0.6", ">= 0.9"),

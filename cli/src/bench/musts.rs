@@ -5,7 +5,7 @@ use super::Measurement;
 /// The conditions of a target that a measurement does not meet. They are divided by commas: `<= 30` is about
 /// the figure, `ratio <= 3` about its ratio to the floor, `growth <= 2` about another figure of the run; one
 /// without a sign, such as `small 0.7`, has that of the one before it. What the run has no figure for is not
-/// judged.
+/// judged, nor what has no name and another unit, such as `<= 500 B/chunk`.
 pub fn missed<'a>(must: &'a str, measured: &Measurement) -> Vec<&'a str> {
     let mut is_most = true;
     let mut missed = Vec::new();
@@ -23,7 +23,7 @@ pub fn missed<'a>(must: &'a str, measured: &Measurement) -> Vec<&'a str> {
             _ => condition.split_once(' ').unwrap_or_default(),
         };
         let figure = match name.trim() {
-            "" if number.is_empty() => None,
+            "" if number.is_empty() || number.contains(char::is_alphabetic) => None,
             "" => Some(measured.value),
             "ratio" => Some(measured.ratio),
             other => measured.detail.get(other).copied(),
@@ -53,6 +53,8 @@ mod tests {
             (">= 1 500 000", vec![">= 1 500 000"]),
             ("ratio >= 0.85, small 0.7", vec!["small 0.7"]),
             ("<= 31, growth <= 1", vec!["growth <= 1"]),
+            ("<= 1.3 of the best, <= 30 B/chunk", vec![]),
+            (">= 31, growth <= 1, growth <= 2", vec!["growth <= 1"]),
             ("<= 31, --store 0.6, other <= 10 %", vec![]),
             ("", vec![]),
         ] {
