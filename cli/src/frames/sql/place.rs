@@ -4,9 +4,14 @@ use crate::args::SqlArgs;
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 use tempfile::TempDir;
 use tharsis::Runtime;
 use tharsis::frame::{Executor, LocalExecutor, RemoteExecutor, offer_executor};
+
+/// Attempts to remove the folder for what is spilled, after the first, and the time between them.
+const REMOVALS_MAX: usize = 10;
+const REMOVAL_PAUSE: Duration = Duration::from_millis(10);
 
 static CHOSEN: OnceLock<Arc<dyn Executor>> = OnceLock::new();
 /// The folder for what is spilled, in the one that the user has named.
@@ -23,9 +28,20 @@ impl Drop for Place {
     }
 }
 
-/// Removes what was spilled: also before an end that drops nothing.
+/// Removes what was spilled: also before an end that drops nothing. Tasks that were left behind may still add
+/// files meanwhile.
 pub fn clean() {
-    drop(SCRATCH.lock().unwrap_or_else(PoisonError::into_inner).take());
+    let Some(scratch) = SCRATCH.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+    let path = scratch.path().to_owned();
+    drop(scratch);
+    for _ in 0..REMOVALS_MAX {
+        if !path.exists() {
+            return;
+        }
+        std::thread::sleep(REMOVAL_PAUSE);
+        // Looked at in the next round.
+        let _gone = std::fs::remove_dir_all(&path);
+    }
 }
 
 /// Has all statements run where the user asked for. The place must live as long as they.
