@@ -172,7 +172,12 @@ impl ClientAcceptor {
         let peer = check_peer(stream).map_err(|e| e.to_string())?;
         stream.set_read_timeout(Some(HANDSHAKE_WAIT)).map_err(|e| e.to_string())?;
         stream.set_write_timeout(Some(HANDSHAKE_WAIT)).map_err(|e| e.to_string())?;
-        let (frame, program) = recv_frame(stream, HELLO_BYTES_MAX).map_err(|e| e.to_string())?;
+        let (frame, program) = match recv_frame(stream, HELLO_BYTES_MAX) {
+            Ok(received) => received,
+            // It only looked whether somebody listens here.
+            Err(SocketError::Closed) => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        };
         let hello = match hello::read(&frame) {
             Ok(hello) => hello,
             // Not one of our clients: it gets no answer.

@@ -169,7 +169,7 @@ fn a_pipe_gets_all_rows_and_a_table_as_many_as_asked_for() {
 fn shell(home: &Home, columns: u32) -> (Child, ChildStdin, BufReader<ChildStdout>) {
     let tharsis = env!("CARGO_BIN_EXE_tharsis");
     let mut shell = Command::new("script");
-    let line = format!("stty cols {columns} rows 50 -echo; exec '{tharsis}' sql");
+    let line = format!("stty cols {columns} rows 50 -echo; exec env {TAKES_SIGNALS} '{tharsis}' sql");
     shell.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm").env("XDG_STATE_HOME", home.path("state"));
     shell.env("SHELL", "/bin/sh").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut shell = shell.spawn().unwrap();
@@ -283,6 +283,10 @@ fn explain_shows_the_stages_as_a_text() {
     assert!(ended.out.contains("rows"), "{}{}", ended.out, ended.err);
 }
 
+/// An option of `env`. Tests that run in the background of a shell have the signal ignored, and what they start
+/// has so, too.
+const TAKES_SIGNALS: &str = "--default-signal=INT";
+
 /// A statement that does not end by itself.
 const ENDLESS: &str = "select max(value % 7) as most from generate_series(1, 1000000000000000)";
 
@@ -308,12 +312,26 @@ fn ctrl_c_ends_the_statement_and_not_the_shell() {
     assert!(shell.wait().unwrap().success(), "{}", String::from_utf8_lossy(&shown));
 }
 
+/// A command with the usual answer to signals.
+fn spawn_to_be_interrupted(home: &Home, words: &[&str]) -> Child {
+    let command = home.command(words);
+    let mut env = Command::new("env");
+    env.arg(TAKES_SIGNALS).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => env.env(name, value),
+            None => env.env_remove(name),
+        };
+    }
+    env.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
 #[test]
 fn ctrl_c_ends_a_command_with_status_130() {
     let home = Home::new();
     let file = home.text("most.csv");
     for words in [vec!["sql", ENDLESS], vec!["sql", ENDLESS, "-o", &file]] {
-        let child = home.spawn(words);
+        let child = spawn_to_be_interrupted(&home, &words);
         let process = procfs::process::Process::new(child.id() as i32).unwrap();
         await_that("the command takes signals", || process.status().unwrap().sigcgt & 2 != 0);
         kill(child.id(), "INT");
