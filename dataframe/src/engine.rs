@@ -207,6 +207,7 @@ fn keep_order_of_subqueries(options: &mut ConfigOptions) {
 
 fn session_of(config: SessionConfig) -> SessionState {
     let rules = crate::stage::outer_joins::rules(crate::stage::repeated_projections::rules());
+    let rules = crate::stage::null_joins::rules(rules);
     let mut rules = crate::stage::whole_aggregates::rules(rules);
     // Before the rules that make joins of subqueries.
     rules.insert(0, crate::stage::not_in::rule());

@@ -105,4 +105,70 @@ mod tests {
         let some = "select s.a from (select * from t where a = 2 limit 1) t, lateral (select u.a from u where u.a > t.a) s";
         assert_eq!(rows(&format!("{some} order by 1")), ["3", "5"]);
     }
+
+    #[test]
+    fn missing_values_are_equal_in_no_condition_beside_joins_back() {
+        let mut session = SqlSession::default().part_rows_min(1);
+        for statement in [
+            "create table t (k int, x int) as values (1, null), (2, 5), (2, null)",
+            "create table v (y int) as values (null), (5)",
+            "create table u (k int, a int) as values (1, null), (2, 5), (3, null), (3, 2)",
+        ] {
+            session.run(statement).expect("a table");
+        }
+        for (query, expected) in [
+            (
+                "select t.k, t.x, s.k from t left join lateral (select u.k, u.a from u where u.k >= t.k) s \
+                 on s.a = t.x",
+                &["1 NULL NULL", "2 5 2", "2 NULL NULL"][..],
+            ),
+            (
+                "select t.k, t.x, s.a from t join v on t.x = v.y, lateral (select u.a from u where u.a > t.k \
+                 order by 1 limit 1) s",
+                &["2 5 5"],
+            ),
+            ("select k, x, 0 from t where (select max(u.a) from u where u.k <= t.k) = t.x", &["2 5 0"]),
+            (
+                "select * from t join v on t.x = v.y where (select max(u.a) from u where u.a > t.k) > 1",
+                &["2 5 5"],
+            ),
+            (
+                "select k, x, 0 from t where exists (select max(u.a) from u where u.k <= t.k \
+                 having max(u.a) = t.x)",
+                &["2 5 0"],
+            ),
+            (
+                "select t.k, t.x, s.a from t, lateral (select u.a from u where u.k <= t.k order by u.k limit 5) s \
+                 where s.a = t.x",
+                &["2 5 5"],
+            ),
+            (
+                "select t.k, v.y, w.y from t join v on t.x = v.y join v w on t.x is not distinct from w.y",
+                &["2 5 5"],
+            ),
+            (
+                "select t.k, v.y, w.y from t join v w on t.x is not distinct from w.y join v on t.x = v.y",
+                &["2 5 5"],
+            ),
+            (
+                "select t.k, t.x, u.k from t join u on t.k is not distinct from u.k where t.x = u.a",
+                &["2 5 2"],
+            ),
+            ("select t.k, t.x, u.k from t, u where t.k is not distinct from u.k and t.x = u.a", &["2 5 2"]),
+            (
+                "select t.k, t.x, u.a from t left join u on t.k is not distinct from u.k and t.x = u.a",
+                &["1 NULL NULL", "2 5 5", "2 NULL NULL"],
+            ),
+            (
+                "select t.k, v.y, w.y from t join v on t.x is not distinct from v.y \
+                 join v w on v.y is not distinct from w.y",
+                &["1 NULL NULL", "2 5 5", "2 NULL NULL"],
+            ),
+        ] {
+            let query = format!("{query} order by 1, 2, 3");
+            let rows = session.run(&query).unwrap_or_else(|error| panic!("{query}: {error}"));
+            let rows: Vec<String> = rows.into_iter().map(|row| row.join(" ")).collect();
+            assert_eq!(rows, expected, "{query}");
+        }
+    }
 }

@@ -14,6 +14,7 @@ mod leaves;
 pub(crate) mod limited_windows;
 mod namesakes;
 pub(crate) mod not_in;
+pub(crate) mod null_joins;
 pub(crate) mod outer_joins;
 mod part;
 mod partitions;
