@@ -123,9 +123,9 @@ impl Combinations {
         Ok(Arc::unwrap_or_clone(made))
     }
 
-    /// The columns of an operator by the names that the plans above know, after so many others.
-    fn renamed(made: &LogicalPlan, skipped: usize, known: &DFSchema) -> Vec<Expr> {
-        let made = columns(made).into_iter().skip(skipped).zip(known.iter());
+    /// The columns of an operator by the names that the plans above know.
+    fn renamed(made: impl IntoIterator<Item = Expr>, known: &DFSchema) -> Vec<Expr> {
+        let made = made.into_iter().zip(known.iter());
         made.map(|(column, (table, field))| column.alias_qualified(table.cloned(), field.name())).collect()
     }
 
@@ -151,7 +151,10 @@ impl Combinations {
     fn beside_first(&self, first: &DistinctOn) -> EngineResult<LogicalPlan> {
         let DistinctOn { on_expr, select_expr, sort_expr, input, schema } = first;
         let keys = self.keys();
-        let on = keys.iter().cloned().chain(self.read_all(on_expr)?).collect();
+        // A value around is there already, and no other within its combination.
+        let other = |expr: &Expr| !keys.contains(expr);
+        let on = self.read_all(on_expr)?.into_iter().filter(other);
+        let on = keys.iter().cloned().chain(on).collect();
         let shown = select_expr.iter().zip(schema.iter());
         let shown = shown.map(|(expr, (table, field))| {
             Ok(self.read(expr.clone())?.alias_qualified(table.cloned(), field.name()))
@@ -160,8 +163,9 @@ impl Combinations {
         // The order begins with what is different.
         let sorted = match sort_expr {
             Some(order) => {
-                let around = keys.into_iter().map(|key| key.sort(true, false));
-                Some(around.chain(self.read_keys(order)?).collect())
+                let around = keys.iter().cloned().map(|key| key.sort(true, false));
+                let order = self.read_keys(order)?.into_iter().filter(|key| other(&key.expr));
+                Some(around.chain(order).collect())
             }
             None => None,
         };
@@ -176,12 +180,24 @@ impl Combinations {
             return refused("ROLLUP, CUBE or GROUPING SETS");
         }
         let keys = self.keys();
-        let groups = keys.iter().cloned().chain(self.read_all(group_expr)?).collect();
+        // A group by a value around is one by its key.
+        let (mut groups, mut places) = (keys.clone(), Vec::new());
+        for expr in self.read_all(group_expr)? {
+            let place = groups.iter().position(|known| *known == expr);
+            places.push(place.unwrap_or(groups.len()));
+            if place.is_none() {
+                groups.push(expr);
+            }
+        }
+        let width = groups.len();
         let rows = Arc::new(self.beside(input)?);
         let made = Aggregate::try_new(rows, groups, self.read_all(aggr_expr)?)?;
         let made = LogicalPlan::Aggregate(made);
         if !group_expr.is_empty() || keys.is_empty() {
-            return self.with_keys(Combinations::renamed(&made, keys.len(), &aggregate.schema), made);
+            let mut groups = columns(&made);
+            let values = groups.split_off(width);
+            let own = places.into_iter().filter_map(|place| groups.get(place).cloned()).chain(values);
+            return self.with_keys(Combinations::renamed(own, &aggregate.schema), made);
         }
         self.with_row_of_none(aggregate, made)
     }
@@ -502,6 +518,14 @@ mod tests {
         assert_eq!(shown(&format!("(select count(*) from ({groups}) s)")), ["2", "2", "1", "0"]);
         assert_eq!(shown(&format!("2 in (select n from ({groups}) s)")), ["true", "false", "false", "false"]);
         let first = "select distinct on (u.a > 2) u.a y from u where u.a > t.a order by u.a > 2, u.a desc";
+        assert_eq!(shown(&format!("(select sum(y) from ({first}) s)")), ["7", "5", "5", "NULL"]);
+        assert_eq!(shown("(select count(*) from u where u.a > t.a group by t.a)"), ["3", "2", "1", "NULL"]);
+        let around = "select t.b + count(*) n, t.a k, u.a from u where u.a > t.a group by t.b, u.a, t.a";
+        assert_eq!(shown(&format!("(select sum(n + k) from ({around}) s)")), ["36", "46", "34", "NULL"]);
+        let there = "exists (select u.a, t.b from u where u.a <> t.a group by u.a, t.b)";
+        assert_eq!(rows(&format!("select b from t where {there} order by b")), ["10", "20", "30"]);
+        let first =
+            "select distinct on (t.a, u.a > 2) u.a y from u where u.a > t.a order by t.a, u.a > 2, u.a desc";
         assert_eq!(shown(&format!("(select sum(y) from ({first}) s)")), ["7", "5", "5", "NULL"]);
         let some = "select u.a from u where u.a > t.a order by u.a limit 2";
         assert_eq!(shown(&format!("(select sum(a) from ({some}) s)")), ["5", "8", "5", "NULL"]);
