@@ -255,4 +255,28 @@ mod tests {
             assert_eq!(rows.concat().join(" "), expected, "{query}");
         }
     }
+
+    #[test]
+    fn values_of_parameters_are_floats_of_frames() {
+        let mut session = SqlSession::default();
+        for statement in [
+            "create table t (x double) as values (0.0), (1.5)",
+            "prepare equal(double) as select count(*) from t where x = $1",
+            "prepare shown(double) as select $1 v, $1 is null n",
+            "prepare small(real) as select $1 v",
+            "prepare made(double) as select 1.0 / (x * $1) > 0 p from t where x > 1",
+        ] {
+            session.run(statement).expect("a statement");
+        }
+        for (statement, expected) in [
+            ("execute equal('-0')", "1"),
+            ("execute shown('NaN')", "NULL true"),
+            ("execute shown('-0')", "0 false"),
+            ("execute small(-1e-60)", "0"),
+            ("execute made('-0')", "true"),
+        ] {
+            let rows = session.run(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+            assert_eq!(rows.concat().join(" "), expected, "{statement}");
+        }
+    }
 }

@@ -234,8 +234,8 @@ impl SqlSession {
                 let plan = LogicalPlan::Statement(statement);
                 let typed = block_on_deep(async {
                     let frame = self.context.execute_logical_plan(plan).await?;
-                    // Its parameters have types now.
-                    super::typed(frame.into_unoptimized_plan())
+                    // Its parameters have values and types now.
+                    super::typed(super::floats::as_of_frames(frame.into_unoptimized_plan())?)
                 });
                 self.answer(typed?)
             }
