@@ -1,6 +1,7 @@
 //! Columns that a projection computes below an operator which cannot have their values itself.
 
 use super::dependent;
+use super::floats;
 use super::plans::{columns, projection};
 use super::reads::depends;
 use crate::frame::HIDDEN;
@@ -74,7 +75,9 @@ impl Below {
         }
         let own = columns(&rows);
         let (values, labels): (Vec<Expr>, Vec<String>) = self.values.into_iter().unzip();
-        let (values, rows) = apart(values, rows)?;
+        // Values in sets of groups are looked at here first.
+        let values = values.into_iter().map(|value| floats::value(value, rows.schema()));
+        let (values, rows) = apart(values.collect::<EngineResult<Vec<Expr>>>()?, rows)?;
         let (values, rows) = dependent::joined(values, rows)?;
         let values = values.into_iter().zip(labels).map(|(value, label)| value.alias(label));
         projection(own.into_iter().chain(values).collect(), rows)

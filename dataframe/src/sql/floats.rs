@@ -82,6 +82,11 @@ fn with_floats(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
     if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
 }
 
+/// An expression over rows, whose floats are those of frames. It may have another name.
+pub(super) fn value(expr: Expr, schema: &DFSchema) -> EngineResult<Expr> {
+    Ok(expr.transform_up(|part| Ok(as_of_frame(part, schema)))?.data)
+}
+
 /// The expression, or one whose float is one of frames.
 fn as_of_frame(part: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let part = match literal(part) {

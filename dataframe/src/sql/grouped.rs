@@ -133,4 +133,17 @@ mod tests {
         );
         assert_eq!(rows(&query), ["10 0 1", "20 0 1", "30 0 1", "40 0 1", "NULL 1 4"]);
     }
+
+    #[test]
+    fn floats_in_sets_are_those_of_frames() {
+        let of = "(select a - 1.0e0 x, b - 10.0e0 y from t where a = 1 union all select null, 1.0e0) t";
+        for (query, expected) in [
+            ("x / y k, count(*) from {} group by rollup (x / y)", ["NULL 2", "NULL 2"].as_slice()),
+            ("-x k, count(*) from {} group by rollup (-x)", &["0 1", "NULL 1", "NULL 2"]),
+            ("x / y k, grouping(x / y), count(*) from {} group by rollup (x / y)", &["NULL 0 2", "NULL 1 2"]),
+        ] {
+            let query = query.replace("{}", of);
+            assert_eq!(rows(&format!("select {query} order by 1, 2")), expected, "{query}");
+        }
+    }
 }
