@@ -217,6 +217,7 @@ fn session_of(config: SessionConfig) -> SessionState {
         .with_config(config)
         .with_runtime_env(Environment::unlimited().0)
         .with_query_planner(Arc::new(Planner))
+        .with_relation_planners(vec![crate::sql::lateral_sides::planner()])
         .with_physical_optimizer_rules(crate::stage::limited_windows::rules())
         .with_optimizer_rules(rules)
         .with_optimizer_rule(crate::stage::filtered_windows::rule())

@@ -107,6 +107,26 @@ mod tests {
     }
 
     #[test]
+    fn lateral_rows_depend_in_subqueries_of_their_own() {
+        let greatest = "lateral (select (select max(u.a) from u where u.a <= t.a) m) s";
+        let of_each = ["10 NULL", "20 2", "30 3", "40 NULL"];
+        assert_eq!(rows(&format!("select t.b, s.m from t, {greatest} order by 1")), of_each);
+        assert_eq!(rows(&format!("select t.b, s.m from t left join {greatest} on true order by 1")), of_each);
+        let named = greatest.replace(") s", ") s(x)");
+        assert_eq!(rows(&format!("select t.b, s.x from t cross join {named} order by 1")), of_each);
+        // The nearest table of this name.
+        let sums = format!("select b, (select sum(m) from t, {greatest}) from t order by b");
+        assert_eq!(rows(&sums), ["10 5", "20 5", "30 5", "40 5"]);
+        let some = "select t.b, s.a from t, lateral (select u.a from u where exists \
+                    (select 1 from w where w.a = u.a and w.a > t.a)) s order by 1, 2";
+        assert_eq!(rows(some), ["10 2", "10 3", "10 5", "20 3", "20 5", "30 5"]);
+        // Columns of the lateral query alone.
+        let own = "select t.b, s.n from t, lateral (select count(*) n from u where exists \
+                   (select 1 from w where w.a > u.a)) s order by 1";
+        assert_eq!(rows(own), ["10 2", "20 2", "30 2", "40 2"]);
+    }
+
+    #[test]
     fn missing_values_are_equal_in_no_condition_beside_joins_back() {
         let mut session = SqlSession::default().part_rows_min(1);
         for statement in [

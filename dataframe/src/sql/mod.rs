@@ -7,6 +7,7 @@
 //! | subqueries in orders, windows, joins and sets of groups | `asked`, `grouped` |
 //! | orders by keys whose bounds nobody knows | `sort_keys` |
 //! | subqueries that depend on the row around them | `dependent`, `laterals`, `combinations`, `plain`, `reads`, `same_rows` |
+//! | lateral queries that the library does not mark as such | `lateral_sides` |
 //! | floats of files and of results | `floats` |
 //! | names of conditions over subqueries, of casts, and of values | `distinct_names`, `value_names`, `name_texts` |
 //! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
@@ -44,6 +45,7 @@ mod files;
 mod floats;
 mod grouped;
 mod keys;
+pub(crate) mod lateral_sides;
 mod laterals;
 mod levels;
 mod missing_tables;
