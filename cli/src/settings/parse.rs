@@ -377,7 +377,7 @@ mod tests {
             assert!(host(bad).is_err(), "{bad}");
         }
         assert!(host("0.0.0.0").unwrap_err().contains("--bind") && host("::").is_err());
-        for bad in ["", "a b", "127.1", "10.0.0.5:1", "http://a"] {
+        for bad in ["", "a b", "127.1", "http://a"] {
             assert!(host(bad).is_err(), "{bad}");
         }
         assert!(bind("0.0.0.0").is_ok() && bind("::").is_ok() && bind("localhost").is_err());
