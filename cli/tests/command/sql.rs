@@ -283,8 +283,8 @@ fn explain_shows_the_stages_as_a_text() {
     assert!(ended.out.contains("rows"), "{}{}", ended.out, ended.err);
 }
 
-/// An option of `env`. Tests that run in the background of a shell have the signal ignored, and what they start
-/// has so, too.
+/// An option of `env`. Tests that run in the background of a shell have the signal ignored, and what they
+/// start has so, too.
 const TAKES_SIGNALS: &str = "--default-signal=INT";
 
 /// A statement that does not end by itself.
