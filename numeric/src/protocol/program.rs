@@ -15,8 +15,12 @@ use std::time::Instant;
 use tharsis_graph::{Metrics, Resident};
 use tharsis_programs::{Given, Look, Param, Place, check_keys, check_known};
 
-/// Keys of an input.
-const INPUT_KEYS: [&str; 8] = ["lit", "raw", "npy", "zarr", "hdf5", "dataset", "dtype", "shape"];
+/// Keys of an input that does not say its kind.
+const INPUT_KEYS: &[&str] = &["lit", "raw", "npy", "zarr", "hdf5", "dataset", "dtype", "shape"];
+
+/// Keys of each kind of input, its own first. A key that another kind reads would have no effect.
+const KINDS: [&[&str]; 5] =
+    [&["lit", "dtype"], &["raw", "dtype", "shape"], &["zarr"], &["hdf5", "dataset"], &["npy"]];
 
 /// The step that failed, and its operation; `None` if the request itself failed.
 pub(super) type Step = Option<(usize, String)>;
@@ -71,7 +75,9 @@ fn prepare(
     let mut names = Names::new();
     for (name, input) in object(request, "in")?.as_object().into_iter().flatten() {
         let keys = input.as_object().into_iter().flat_map(|input| input.keys());
-        check_known(&format!("the input {name:?}"), keys.map(String::as_str), &INPUT_KEYS)?;
+        let kind = KINDS.into_iter().find(|kind| kind.first().is_some_and(|key| input.get(key).is_some()));
+        let known = kind.unwrap_or(INPUT_KEYS);
+        check_known(&format!("the input {name:?}"), keys.map(String::as_str), known)?;
         let tensor = value::input(input, folder, &mut context.warnings)?;
         names.insert(name.clone(), Value::Tensor(context.chunked(tensor)?));
     }
