@@ -10,10 +10,14 @@ use datafusion::logical_expr::sqlparser::ast::{Expr, Ident, Select, SelectItem, 
 pub(super) fn name_values(select: &mut Select) {
     let names: Vec<Option<String>> = select.projection.iter().map(name_of).collect();
     let mut labels: Vec<String> = names.iter().flatten().cloned().collect();
+    // The names of all columns of a table are not known here: any may be among them.
+    let is_all =
+        |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
+    let has_all = select.projection.iter().any(is_all);
     for (at, item) in select.projection.iter_mut().enumerate() {
         let SelectItem::UnnamedExpr(value @ Expr::Subquery(_)) = item else { continue };
         let is_shared = |(other, name): (usize, &Option<String>)| other != at && *name == names[at];
-        if names[at].is_none() || !names.iter().enumerate().any(is_shared) {
+        if names[at].is_none() || !has_all && !names.iter().enumerate().any(is_shared) {
             continue;
         }
         let text = value.to_string();
@@ -76,6 +80,10 @@ mod tests {
         assert_eq!(rows(&query), ["NULL 2", "2 3", "3 5"]);
         let query = format!("select {least}, {least} from t order by t.column1");
         assert_eq!(rows(&query), ["2 2", "3 3", "5 5"]);
+        for all in ["*", "t.*"] {
+            let query = format!("select {all}, {equal} from t order by 1");
+            assert_eq!(rows(&query), ["1 NULL", "2 2", "3 3"]);
+        }
         let query = "select max(column1), (select max(column1) from v) from t";
         assert_eq!(rows(query), ["3 5"]);
         let query = "select (select max(column1) from v), (select max(v.column1) from v where column1 < 5)";
