@@ -3,12 +3,17 @@
 use crate::engine::{Settings, pin, session};
 use crate::error::Result;
 use crate::scan::Listings;
-use crate::stage::read_here;
+use crate::stage::{
+    HeldPlans, HeldRows, HeldTable, add_read_columns, held_tables, largest_input_bytes, read_here,
+    with_tables,
+};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::SessionConfig;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Operators of an expression within each other at most: the library goes through expressions by recursion,
@@ -18,8 +23,8 @@ pub(crate) const OPERATORS_MAX: usize = 500;
 /// Optimises a plan and makes it physical.
 pub(crate) async fn physical(plan: &LogicalPlan, settings: Settings) -> Result<Arc<dyn ExecutionPlan>> {
     let mut session = session(settings);
-    session.config_mut().set_extension(Arc::new(Listings::default()));
-    read_here(session.create_physical_plan(plan).await?, &session.task_ctx()).await
+    extend(session.config_mut());
+    made_physical(&session, plan).await
 }
 
 /// Optimises a plan in the session of a user and makes it physical.
@@ -28,8 +33,101 @@ pub(crate) async fn physical_in(
     plan: &LogicalPlan,
     settings: Settings,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let planning = state(session, settings)?;
-    read_here(planning.create_physical_plan(plan).await?, &session.task_ctx()).await
+    made_physical(&state(session, settings)?, plan).await
+}
+
+/// Gives a plan what all of its scans have in common.
+fn extend(config: &mut SessionConfig) {
+    config.set_extension(Arc::new(Listings::default()));
+    config.set_extension(Arc::new(HeldPlans::default()));
+}
+
+async fn made_physical(session: &SessionState, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+    let optimised = Optimised::of(plan, session)?;
+    let (planner, context) = (Arc::clone(session.query_planner()), session.task_ctx());
+    let plans = session.config().get_extension::<HeldPlans>();
+    for (id, HeldPlan { plan, columns }) in optimised.held {
+        let rows = read_here(planner.create_physical_plan(&plan, session).await?, &context).await?;
+        if let Some(plans) = &plans {
+            let bytes = largest_input_bytes(&rows)?;
+            plans.add(HeldRows::new(id, rows, columns, bytes)?);
+        }
+    }
+    read_here(planner.create_physical_plan(&optimised.plan, session).await?, &context).await
+}
+
+/// An optimised plan.
+pub(crate) struct Optimised {
+    pub(crate) plan: LogicalPlan,
+    /// Rows that are made once, by their numbers, after those that they read themselves.
+    pub(crate) held: BTreeMap<u64, HeldPlan>,
+}
+
+/// An optimised plan of rows that are made once.
+pub(crate) struct HeldPlan {
+    pub(crate) plan: LogicalPlan,
+    /// The columns of their table that somebody reads.
+    columns: Vec<usize>,
+}
+
+impl Optimised {
+    /// Optimises a plan, and those of rows that are made once, of which it makes no more columns than others
+    /// read.
+    pub(crate) fn of(plan: &LogicalPlan, session: &SessionState) -> Result<Optimised> {
+        let tables = held_tables(plan)?;
+        if tables.is_empty() {
+            return Ok(Optimised { plan: session.optimize(plan)?, held: BTreeMap::new() });
+        }
+        // Types of columns may be others in the end, and those of what reads them then.
+        let analyzer = session.analyzer();
+        let mut sources = BTreeMap::new();
+        let analysed = |plan: LogicalPlan, sources: &_| -> Result<LogicalPlan> {
+            let plan = with_tables(plan, sources)?.data;
+            Ok(analyzer.execute_and_check(plan, session.config_options(), |_, _| {})?)
+        };
+        let mut rows: Vec<(u64, LogicalPlan)> = Vec::new();
+        for (id, table) in tables {
+            let plan = analysed(LogicalPlan::clone(table.rows()), &sources)?;
+            sources.insert(id, table.of_rows(plan.clone()).source());
+            rows.push((id, plan));
+        }
+        let plan = analysed(plan.clone(), &sources)?;
+        let optimise = |plan: LogicalPlan| session.optimizer().optimize(plan, session, |_, _| {});
+        let (plan, mut read, mut held) = (optimise(plan)?, BTreeMap::new(), BTreeMap::new());
+        add_read_columns(&plan, &mut read)?;
+        // Those that read others come first.
+        for (id, rows) in rows.into_iter().rev() {
+            let Some(mut columns) = read.remove(&id) else { continue };
+            if columns.is_empty() {
+                // Rows without columns are counted by one.
+                columns.extend(0..rows.schema().fields().len().min(1));
+            }
+            let plan = optimise(of_columns(rows, &columns)?)?;
+            add_read_columns(&plan, &mut read)?;
+            held.insert(id, HeldPlan { plan, columns });
+        }
+        Ok(Optimised { plan, held })
+    }
+
+    /// The plans as texts, each on lines of its own.
+    pub(crate) fn text(&self) -> String {
+        let held = self.held.iter().rev();
+        let held = held.map(|(id, rows)| {
+            format!("\n{}, made once:\n{}", HeldTable::name(*id), rows.plan.display_indent())
+        });
+        format!("{}{}", self.plan.display_indent(), held.collect::<Vec<String>>().concat())
+    }
+}
+
+/// Some columns of rows.
+fn of_columns(rows: LogicalPlan, columns: &[usize]) -> Result<LogicalPlan> {
+    let all = rows.schema().columns();
+    if columns.len() == all.len() {
+        return Ok(rows);
+    }
+    let some = columns.iter().filter_map(|&column| all.get(column).cloned());
+    let some = some.map(Expr::Column).collect();
+    Ok(LogicalPlan::Projection(Projection::try_new(some, Arc::new(rows))?))
 }
 
 /// The state that makes one plan in the session of a user. Scans of one table have the same files in it.
@@ -38,7 +136,7 @@ fn state(session: &SessionState, settings: Settings) -> Result<SessionState> {
     let mut config = session.config().clone().with_create_default_catalog_and_schema(false);
     pin(config.options_mut());
     settings.choose(config.options_mut());
-    config.set_extension(Arc::new(Listings::default()));
+    extend(&mut config);
     let mut runtime = RuntimeEnvBuilder::from_runtime_env(session.runtime_env());
     runtime.cache_manager.list_files_cache = None;
     runtime.cache_manager.list_files_cache_limit = LISTINGS_BYTES_MAX;
@@ -69,7 +167,9 @@ const PARTS_USUAL: usize = 100;
 
 /// Whether a plan needs a large stack when it is optimised.
 pub(crate) fn is_deep(plan: &LogicalPlan) -> bool {
+    let held = held_tables(plan).unwrap_or_default();
     let mut rest = vec![(plan, 1)];
+    rest.extend(held.values().map(|table| (&**table.rows(), 1)));
     while let Some((node, depth)) = rest.pop() {
         let mut large = depth > DEPTH_USUAL;
         let visited = node.apply_expressions(|expr| {

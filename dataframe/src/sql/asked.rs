@@ -9,13 +9,17 @@ use super::compared_names::with_named_values;
 use super::counted_sets::{counted, is_counted};
 use super::dependent;
 use super::grouped::{grouped, has_computed_sets};
-use super::laterals::{lateral_of, with_lateral};
+use super::held::with_held_rows;
+use super::laterals::{
+    lateral_of, marked, with_conditions_below, with_lateral, without_foreign_marks, without_marks,
+};
 use super::moving_rows::{has_truths, of_moving_rows};
 use super::plain::{is_plain_condition, is_plain_lateral, is_plain_value, simplest, subquery_of};
 use super::plans::{columns, projection};
 use super::reads::{depends, outer_columns};
 use super::sort_keys::{has_computed_keys, has_computed_orders, has_unbounded, is_unbounded};
 use crate::error::Result;
+use crate::stage::held_tables;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType, Result as EngineResult, not_impl_datafusion_err, not_impl_err};
 use datafusion::logical_expr::expr::Sort as SortKey;
@@ -30,13 +34,16 @@ use std::sync::Arc;
 
 /// The plan in which subqueries stand where the library's rules, and ours, find them.
 pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let changed = plan.transform_up_with_subqueries(|node| {
-        let node = with_named_values(node)?;
+    let changed = with_conditions_below(plan)?.transform_up_with_subqueries(|node| {
+        let node = with_held_rows(with_named_values(without_marks(node)?)?)?.data;
         let has_computed = match &node {
             LogicalPlan::Aggregate(aggregate) => {
                 has_computed_sets(aggregate) || has_computed_orders(aggregate)?
             }
-            LogicalPlan::Join(join) => is_counted(join) || lateral_of(&join.right).is_some(),
+            LogicalPlan::Join(join) => {
+                let mut sides = [&join.left, &join.right].into_iter();
+                is_counted(join) || sides.any(|side| lateral_of(side).is_some())
+            }
             LogicalPlan::Sort(sort) => has_unbounded(&sort.expr)?,
             LogicalPlan::Window(window) => has_computed_keys(window)? || has_truths(window)?,
             _ => false,
@@ -68,10 +75,13 @@ pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
     if depends(&changed.data) {
         return Err(not_impl_datafusion_err!("a query that reads columns of no table around it").into());
     }
-    changed.data.apply_with_subqueries(|node| {
-        check_values(node)?;
-        Ok(TreeNodeRecursion::Continue)
-    })?;
+    let held = held_tables(&changed.data)?;
+    for plan in held.values().map(|table| &**table.rows()).chain([&changed.data]) {
+        plan.apply_with_subqueries(|node| {
+            check_values(node)?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+    }
     Ok(changed.data)
 }
 
@@ -257,13 +267,15 @@ fn windowed(window: Window) -> EngineResult<Transformed<LogicalPlan>> {
 
 fn joined_beside(join: Join) -> EngineResult<Transformed<LogicalPlan>> {
     let own = shown(&join);
+    let (join, is_lateral) = without_foreign_marks(join)?;
     let (rows, is_wider) = match with_lateral(&join)? {
         Some(made) => (made, true),
         None => (join, false),
     };
     let asks = rows.filter.as_ref().map(has_asked).transpose()?.unwrap_or_default();
     let made = if asks { joined(rows)? } else { Transformed::no(LogicalPlan::Join(rows)) };
-    Ok(if is_wider { changed(projection(own, Arc::new(made.data))?) } else { made })
+    let made = if is_wider { changed(projection(own, Arc::new(made.data))?) } else { made };
+    Ok(if is_lateral { made.update_data(marked) } else { made })
 }
 
 /// The columns that a join gives.
@@ -327,31 +339,7 @@ fn read_columns(part: &Expr) -> EngineResult<Vec<Column>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::sql::SqlSession;
-
-    fn session() -> SqlSession {
-        let mut session = SqlSession::default();
-        for statement in [
-            "create table t (a int, b int) as values (1, 10), (2, 20), (3, 30), (null, 40)",
-            "create table u (a int) as values (2), (3), (5)",
-        ] {
-            session.run(statement).expect("a table");
-        }
-        session
-    }
-
-    #[track_caller]
-    fn rows(query: &str) -> Vec<String> {
-        let rows = session().run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
-        rows.into_iter().map(|row| row.join(" ")).collect()
-    }
-
-    #[track_caller]
-    fn refused(query: &str) -> String {
-        let error = session().run(query).err().unwrap_or_else(|| panic!("{query} has rows"));
-        assert_eq!(error.class(), "NotImplemented", "{query}: {error}");
-        error.to_string()
-    }
+    use crate::sql::small_tables::{refused, rows, session};
 
     #[test]
     fn rows_are_in_an_order_by_any_key() {

@@ -15,12 +15,12 @@ use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::Sort as SortKey;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::{
-    FetchType, Join, Limit, SkipType, Sort, SubqueryAlias, Union, Values, Window,
+    FetchType, Limit, SkipType, Sort, SubqueryAlias, Union, Values, Window,
 };
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
     Aggregate, Distinct, DistinctOn, Expr, ExprFunctionExt, Filter, LogicalPlan, LogicalPlanBuilder,
-    Operator, Projection, binary_expr, lit,
+    Projection, lit,
 };
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl Combinations {
     }
 
     /// Whether the rows of a plan are others for another combination.
-    fn is_read_by(&self, plan: &LogicalPlan) -> bool {
+    pub(super) fn is_read_by(&self, plan: &LogicalPlan) -> bool {
         let read = outer_columns(plan);
         self.columns.iter().any(|(column, _)| read.contains(column))
     }
@@ -118,7 +118,7 @@ impl Combinations {
     }
 
     /// The rows with these columns, and those of the values around.
-    fn with_keys(&self, own: Vec<Expr>, rows: LogicalPlan) -> EngineResult<LogicalPlan> {
+    pub(super) fn with_keys(&self, own: Vec<Expr>, rows: LogicalPlan) -> EngineResult<LogicalPlan> {
         let made = projection(own.into_iter().chain(self.keys()).collect(), Arc::new(rows))?;
         Ok(Arc::unwrap_or_clone(made))
     }
@@ -297,90 +297,11 @@ impl Combinations {
             named.map(|(column, (table, field))| column.alias_qualified(table.cloned(), field.name()));
         self.with_keys(columns(input).into_iter().chain(named).collect(), made)
     }
-
-    /// A join with the values around beside one of its sides, each of whose rows it has at least once, or
-    /// with all that it is joined to; else beside both.
-    fn beside_join(&self, join: &Join) -> EngineResult<LogicalPlan> {
-        let is_left = match (join.join_type, self.is_read_by(&join.left), self.is_read_by(&join.right)) {
-            (JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti, _, false) => true,
-            (JoinType::Inner | JoinType::Right | JoinType::RightSemi | JoinType::RightAnti, false, _) => {
-                false
-            }
-            _ => return self.beside_both(join),
-        };
-        let (left, right) = if is_left {
-            (Arc::new(self.beside(&join.left)?), Arc::clone(&join.right))
-        } else {
-            (Arc::clone(&join.left), Arc::new(self.beside(&join.right)?))
-        };
-        let made = self.read_join(join, left, right, Vec::new())?;
-        self.with_keys(shown(join), LogicalPlan::Join(made))
-    }
-
-    /// A join of the rows of each combination of values around alone.
-    fn beside_both(&self, join: &Join) -> EngineResult<LogicalPlan> {
-        let kind = join.join_type;
-        if matches!(kind, JoinType::LeftMark | JoinType::RightMark) {
-            return refused("a join of this kind");
-        }
-        let of_right: Vec<String> = self.names().iter().map(|name| format!("{name}_right")).collect();
-        let names = || self.names().into_iter().zip(&of_right);
-        let renamed = names().map(|(name, of_right)| column(name).alias(of_right));
-        let exprs = columns(&join.right).into_iter().chain(renamed).collect();
-        let left = Arc::new(self.beside(&join.left)?);
-        let right = projection(exprs, Arc::new(self.beside(&join.right)?))?;
-        let keys = names().map(|(name, of_right)| (column(name), column(of_right))).collect();
-        let made = LogicalPlan::Join(self.read_join(join, left, right, keys)?);
-        // A side that lacks rows has no values around either.
-        let around = names().map(|(name, of_right)| match kind {
-            JoinType::Right | JoinType::RightSemi | JoinType::RightAnti => column(of_right).alias(name),
-            JoinType::Full => coalesce(vec![column(name), column(of_right)]).alias(name),
-            _ => column(name),
-        });
-        let made = projection(shown(join).into_iter().chain(around).collect(), Arc::new(made))?;
-        Ok(Arc::unwrap_or_clone(made))
-    }
-
-    /// A join of other sides, in which these keys are equal or both missing.
-    fn read_join(
-        &self,
-        join: &Join,
-        left: Arc<LogicalPlan>,
-        right: Arc<LogicalPlan>,
-        keys: Vec<(Expr, Expr)>,
-    ) -> EngineResult<Join> {
-        let on =
-            join.on.iter().map(|(left, right)| Ok((self.read(left.clone())?, self.read(right.clone())?)));
-        let mut on = on.collect::<EngineResult<Vec<(Expr, Expr)>>>()?;
-        let mut filter = join.filter.clone().map(|condition| self.read(condition)).transpose()?;
-        if join.null_equality == NullEquality::NullEqualsNull {
-            on.extend(keys);
-        } else {
-            let equal =
-                keys.into_iter().map(|(one, other)| binary_expr(one, Operator::IsNotDistinctFrom, other));
-            filter = conjunction(filter.into_iter().chain(equal));
-        }
-        Join::try_new(
-            left,
-            right,
-            on,
-            filter,
-            join.join_type,
-            join.join_constraint,
-            join.null_equality,
-            join.null_aware,
-        )
-    }
 }
 
-fn column(name: impl Into<String>) -> Expr {
+/// A column of a name that no table has.
+pub(super) fn column(name: impl Into<String>) -> Expr {
     Expr::Column(Column::new_unqualified(name))
-}
-
-/// The columns that a join gives.
-fn shown(join: &Join) -> Vec<Expr> {
-    let own = join.schema.iter();
-    own.map(|(table, field)| Expr::Column(Column::new(table.cloned(), field.name()))).collect()
 }
 
 /// The values that aggregates have of no rows.
@@ -406,43 +327,13 @@ fn construct(plan: &LogicalPlan) -> &'static str {
     }
 }
 
-fn refused<T>(construct: &str) -> EngineResult<T> {
+pub(super) fn refused<T>(construct: &str) -> EngineResult<T> {
     not_impl_err!("{construct} over rows that depend on the row around them is not supported")
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::sql::SqlSession;
-
-    fn session() -> SqlSession {
-        let mut session = SqlSession::default().part_rows_min(1);
-        for statement in [
-            "create table t (a int, b int) as values (1, 10), (2, 20), (3, 30), (null, 40)",
-            "create table u (a int) as values (2), (3), (5)",
-            "create table w (a int) as values (2), (3), (3), (5)",
-        ] {
-            session.run(statement).expect("a table");
-        }
-        session
-    }
-
-    #[track_caller]
-    fn rows(query: &str) -> Vec<String> {
-        let rows = session().run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
-        rows.into_iter().map(|row| row.join(" ")).collect()
-    }
-
-    #[track_caller]
-    fn refused(query: &str) -> String {
-        let error = session().run(query).err().unwrap_or_else(|| panic!("{query} has rows"));
-        error.to_string()
-    }
-
-    /// The values of an expression for each row of `t`.
-    #[track_caller]
-    fn shown(value: &str) -> Vec<String> {
-        rows(&format!("select {value} from t order by b"))
-    }
+    use crate::sql::small_tables::{failed, plan, refused, rows, shown};
 
     #[test]
     fn an_aggregate_of_no_rows_has_a_row() {
@@ -508,8 +399,11 @@ mod tests {
             rows(&format!("select case when t.a >= 3 then {several} end from t order by b")),
             ["NULL", "NULL", "5", "NULL"]
         );
-        assert!(refused(&format!("select {several} from t")).contains("more than one row"));
-        assert!(refused("select (select w.a from w where w.a = t.a) from t").contains("more than one row"));
+        for query in
+            [format!("select {several} from t"), "select (select w.a from w where w.a = t.a) from t".into()]
+        {
+            assert!(failed(&query).to_string().contains("more than one row"));
+        }
     }
 
     #[test]
@@ -558,26 +452,8 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_may_be_others_are_not_read_twice() {
-        for condition in [
-            "exists (select count(*) from w where w.a = t.a)",
-            "exists (select u.a from u except select u.a from u where u.a = t.a)",
-            "(select u.a from u where u.a = t.a) = 2",
-        ] {
-            let query = format!("select b from (select * from t limit 2) t where {condition}");
-            assert!(refused(&query).contains("may be others each time"), "{query}");
-        }
-        let equal = "exists (select distinct w.a from w where w.a = t.a order by 1 limit 3)";
-        let query = format!("select b from (select * from t where b > 20 limit 2) t where {equal}");
-        assert_eq!(rows(&query), ["30"]);
-    }
-
-    #[test]
     fn conditions_on_groups_read_their_rows_once() {
-        let scans = |query: &str| {
-            let plan = session().run(&format!("explain {query}")).expect("a plan");
-            plan.concat().concat().matches("TableScan:").count()
-        };
+        let scans = |query: &str| plan(query).matches("TableScan:").count();
         let query = |conditions: usize| {
             let having: Vec<String> = (0..conditions).map(|at| format!("count(*) <> {}", 10 + at)).collect();
             let having = having.join(" and ");

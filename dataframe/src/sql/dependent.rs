@@ -4,20 +4,22 @@
 //! combination of the values that they read, see `combinations`, and what they give is joined to the rows
 //! around by these values. `laterals` joins the rows themselves.
 //!
-//! The rows around are read twice, so they must be the same ones each time. Plans whose rows may be others
-//! are refused: those of `random()`, of some rows out of many, of windows, and of sums of floats, which
-//! depend on the order in which tasks have ended. Files are listed once for a plan, and a file that changes
-//! while a plan runs is an error of its scan.
+//! The rows around are read twice. Those of a table are, as they are: files are listed once for a plan, and
+//! a file that changes while a plan runs is an error of its scan. All others are made once, by a stage of
+//! their own (`held`): they may be others each time, as those of `random()` or of `LIMIT`, and n subqueries
+//! behind each other would make 2^n copies of a plan. Rows that depend on a row further out cannot be made
+//! before it is known: they are read twice if they are the same ones each time, else refused.
 //!
 //! A condition without an equality looks at each combination beside each row of the subquery, in tasks that
 //! read the rows of one side in parts; conditions with one, such as `u.k = t.k and u.a < t.a`, look at rows
 //! of equal keys only. Combinations are fewer than rows: `docs/frames.md` tells what a query costs.
 
 use super::combinations::{Combinations, values_of_none};
+use super::held::{held, with_held_parts};
 use super::plain::{is_plain_value, simplest, subquery_of};
 use super::plans::{columns, projection};
 use super::reads::{depends, outer_columns};
-use super::same_rows::is_same_each_time;
+use super::same_rows::{Readings, readings_of};
 use crate::frame::HIDDEN;
 use crate::functions::only_row;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -75,6 +77,8 @@ pub(super) struct Beside {
     /// The rows alone, without the columns of windows.
     source: Arc<LogicalPlan>,
     rows: Arc<LogicalPlan>,
+    /// Whether the rows are those that were given.
+    are_given: bool,
     /// Subqueries, and the values that they have.
     known: Vec<(Expr, Expr)>,
     made: usize,
@@ -82,7 +86,7 @@ pub(super) struct Beside {
 
 impl Beside {
     pub(super) fn of(rows: Arc<LogicalPlan>) -> Beside {
-        Beside { source: below_windows(&rows), rows, known: Vec::new(), made: 0 }
+        Beside { source: below_windows(&rows), rows, are_given: true, known: Vec::new(), made: 0 }
     }
 
     fn value(&mut self, part: Expr) -> EngineResult<Transformed<Expr>> {
@@ -117,7 +121,9 @@ impl Beside {
             Expr::ScalarSubquery(subquery) => self.scalar(&subquery.subquery)?,
             _ => return Ok(Transformed::no(part)),
         };
-        self.known.push((part, value.clone()));
+        if !part.is_volatile() {
+            self.known.push((part, value.clone()));
+        }
         Ok(Transformed::new(value, true, TreeNodeRecursion::Jump))
     }
 
@@ -204,36 +210,26 @@ impl Beside {
         subquery: &LogicalPlan,
         compared: Option<&Expr>,
     ) -> EngineResult<Combinations> {
+        let compared = match compared {
+            Some(value) if value.is_volatile() => Some(self.kept(value)?),
+            compared => compared.cloned(),
+        };
+        let around = self.rows.schema();
+        let read: Vec<Column> =
+            outer_columns(subquery).into_iter().filter(|column| around.has_column(column)).collect();
+        let compared_with = compared.iter().flat_map(|value| value.column_refs().into_iter().cloned());
+        let all: Vec<Column> = read.iter().cloned().chain(compared_with).collect();
+        let is_of_rows = !all.is_empty();
+        if is_of_rows {
+            self.read_twice(&all)?;
+        }
         // Subqueries within this one have fewer operators, and so other names.
         let operators = operators(&self.source)? + operators(subquery)?;
         let name = format!("{HIDDEN}around_{operators}_{}", self.made);
         self.made += 1;
-        let around = self.rows.schema();
-        let read = outer_columns(subquery).into_iter().filter(|column| around.has_column(column));
         let columns: Vec<(Column, String)> =
-            read.enumerate().map(|(at, column)| (column, format!("{name}_{at}"))).collect();
-        let compared =
-            compared.map(|value| (value.clone(), [format!("{name}_value"), format!("{name}_own")]));
-        let compared_with: Vec<&Column> =
-            compared.iter().flat_map(|(value, _)| value.column_refs()).collect();
-        if compared.iter().any(|(value, _)| value.is_volatile()) {
-            return not_impl_err!(
-                "a comparison of a value that is another one each time with a subquery that depends on the row \
-                 around it is not supported"
-            );
-        }
-        let is_of_rows = !columns.is_empty() || !compared_with.is_empty();
-        let mut read = columns.iter().map(|(column, _)| column).chain(compared_with);
-        if !read.all(|column| self.source.schema().has_column(column)) {
-            return not_impl_err!("a subquery that depends on the value of a window is not supported");
-        }
-        if is_of_rows && !is_same_each_time(&self.source)? {
-            return not_impl_err!(
-                "a subquery that depends on the row around it by another condition than equality, or as more \
-                 than rows or an aggregate of them, is not supported where the rows around may be others each \
-                 time they are read (make a table of them)"
-            );
-        }
+            read.into_iter().enumerate().map(|(at, column)| (column, format!("{name}_{at}"))).collect();
+        let compared = compared.map(|value| (value, [format!("{name}_value"), format!("{name}_own")]));
         let mut exprs: Vec<Expr> =
             columns.iter().map(|(column, name)| Expr::Column(column.clone()).alias(name)).collect();
         exprs.extend(compared.iter().map(|(value, [name, _])| value.clone().alias(name)));
@@ -244,6 +240,48 @@ impl Beside {
             if exprs.is_empty() { row.build()? } else { row.project(exprs)?.build()? }
         };
         Ok(Combinations { rows, columns, compared, name })
+    }
+
+    /// Has the rows made once, if they are not to be read twice for these columns of them.
+    fn read_twice(&mut self, read: &[Column]) -> EngineResult<()> {
+        if std::mem::take(&mut self.are_given) {
+            self.rows = with_held_parts(Arc::clone(&self.rows))?;
+            self.source = below_windows(&self.rows);
+        }
+        // The values of windows are above.
+        let has_all = read.iter().all(|column| self.source.schema().has_column(column));
+        match readings_of(if has_all { &self.source } else { &self.rows })? {
+            Readings::Any | Readings::AnyOfDependent if has_all => {}
+            Readings::Any | Readings::Once => {
+                self.rows = held(Arc::clone(&self.rows))?;
+                self.source = Arc::clone(&self.rows);
+            }
+            Readings::AnyOfDependent => {
+                return not_impl_err!(
+                    "a subquery that depends on the value of a window is not supported over rows that depend on \
+                     a row further out or on a parameter"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The column of a value that is another one each time. The rows have it, and are made once.
+    fn kept(&mut self, value: &Expr) -> EngineResult<Expr> {
+        let label = format!("{HIDDEN}compared_{}", self.made);
+        let exprs = columns(&self.rows).into_iter().chain([value.clone().alias(&label)]).collect();
+        let rows = projection(exprs, Arc::clone(&self.rows))?;
+        self.are_given = false;
+        // They are not the same ones each time: it is refused if they cannot be made once.
+        readings_of(&rows)?;
+        self.rows = held(rows)?;
+        self.source = Arc::clone(&self.rows);
+        Ok(Expr::Column(Column::new_unqualified(label)))
+    }
+
+    /// The rows with all columns that were found for subqueries.
+    pub(super) fn into_rows(self) -> Arc<LogicalPlan> {
+        self.rows
     }
 
     /// Columns with aggregates of the rows of a subquery, missing where there are no rows.
@@ -287,6 +325,7 @@ impl Beside {
             rows.join_detailed(made, JoinType::Left, (lefts, rights), None, equal)?
         };
         self.rows = Arc::new(rows.build()?);
+        self.are_given = false;
         Ok(names.into_iter().map(|name| Expr::Column(Column::new_unqualified(name))).collect())
     }
 }
@@ -312,30 +351,7 @@ fn operators(plan: &LogicalPlan) -> EngineResult<usize> {
 
 #[cfg(test)]
 mod tests {
-    use crate::sql::SqlSession;
-
-    fn session() -> SqlSession {
-        let mut session = SqlSession::default().part_rows_min(1);
-        for statement in [
-            "create table t (a int, b int) as values (1, 10), (2, 20), (3, 30), (null, 40)",
-            "create table u (a int) as values (2), (3), (5)",
-        ] {
-            session.run(statement).expect("a table");
-        }
-        session
-    }
-
-    #[track_caller]
-    fn rows(query: &str) -> Vec<String> {
-        let rows = session().run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
-        rows.into_iter().map(|row| row.join(" ")).collect()
-    }
-
-    /// The values of an expression for each row of `t`.
-    #[track_caller]
-    fn shown(value: &str) -> Vec<String> {
-        rows(&format!("select {value} from t order by b"))
-    }
+    use crate::sql::small_tables::{plan, rows, shown};
 
     #[test]
     fn aggregates_are_of_rows_with_other_values() {
@@ -510,16 +526,55 @@ mod tests {
     }
 
     #[test]
+    fn conditions_are_of_aggregates_that_do_not_depend() {
+        let of = "from (select max(u.a) - 3 m from u) s where s.m = t.a";
+        assert_eq!(shown(&format!("exists (select 1 {of})")), ["false", "true", "false", "false"]);
+        assert_eq!(shown(&format!("not exists (select 1 {of})")), ["true", "false", "true", "true"]);
+        assert_eq!(shown(&format!("t.b in (select s.m * 10 {of})")), ["false", "true", "false", "false"]);
+        assert_eq!(shown(&format!("t.b > any (select s.m {of})")), ["false", "true", "false", "false"]);
+        assert_eq!(rows(&format!("select b from t where exists (select 1 {of})")), ["20"]);
+    }
+
+    #[test]
+    fn values_have_labels_of_columns_that_they_depend_by() {
+        assert_eq!(shown("(select max(u.a * 2) as a from u where u.a = t.a)"), ["NULL", "4", "6", "NULL"]);
+        assert_eq!(
+            shown("(select a from (select max(u.a * 2) as a from u where u.a = t.a) s)"),
+            ["NULL", "4", "6", "NULL"]
+        );
+        let of = "(select u.a * 10 as a from u where u.a = t.a)";
+        assert_eq!(shown(&format!("t.b in {of}")), ["false", "true", "true", "false"]);
+        assert_eq!(rows(&format!("select b from t where b in {of} order by b")), ["20", "30"]);
+        assert_eq!(rows(&format!("select b from t where b not in {of} order by b")), ["10", "40"]);
+        assert_eq!(rows(&format!("select b from t where exists {of} order by b")), ["20", "30"]);
+        assert_eq!(rows(&format!("select t.b, s.a from t, lateral {of} s order by 1")), ["20 20", "30 30"]);
+    }
+
+    #[test]
+    fn joins_of_dependent_sides_have_keys_of_both() {
+        let sides = "(select u.a, u.a % 2 g from u where u.a > t.a) x \
+                     KIND join (select nullif(w.a, 5) a, nullif(w.a, 5) % 2 g from w where w.a <> t.a) y";
+        let number = |kind: &str, on: &str| {
+            let sides = sides.replace("KIND", kind);
+            shown(&format!("(select count(*) from {sides} on {on})"))
+        };
+        assert_eq!(number("inner", "x.g = y.g"), ["5", "4", "0", "0"]);
+        assert_eq!(number("left", "x.g = y.g"), ["5", "4", "1", "0"]);
+        assert_eq!(number("full", "x.g = y.g"), ["6", "5", "3", "0"]);
+        assert_eq!(number("full", "x.a = y.a and x.a + y.a > 4"), ["6", "4", "3", "0"]);
+        let plan =
+            plan(&format!("select (select count(*) from {sides} on x.g = y.g) from t").replace("KIND", ""));
+        assert!(!plan.contains("IS NOT DISTINCT FROM"), "{plan}");
+    }
+
+    #[test]
     fn several_subqueries_read_the_rows_once_each() {
         let value = |at: usize| format!("(select count(*) from u where u.a > t.a + {at}) c{at}");
         let query = |count: usize| {
             format!("select {} from t order by b", (0..count).map(value).collect::<Vec<_>>().join(", "))
         };
         assert_eq!(rows(&query(3)), ["3 2 1", "2 1 1", "1 1 0", "0 0 0"]);
-        let scans = |count: usize| {
-            let plan = session().run(&format!("explain {}", query(count))).expect("a plan");
-            plan.concat().concat().matches("TableScan: t").count()
-        };
+        let scans = |count: usize| plan(&query(count)).matches("TableScan: t").count();
         assert_eq!([1, 2, 4].map(scans), [2, 3, 5]);
     }
 }

@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::explain::Explanation;
 use crate::metrics::Metrics;
+use crate::planning::Optimised;
 use crate::stage::Stages;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::execution::SessionState;
@@ -22,7 +23,7 @@ pub(super) fn plans(
         None => stages,
     };
     let stages = stages.to_string();
-    let optimised = session.optimize(plan)?.display_indent().to_string();
+    let optimised = Optimised::of(plan, session)?.text();
     let kinds: ArrayRef = Arc::new(StringArray::from(vec!["logical_plan", "stages"]));
     let texts: ArrayRef = Arc::new(StringArray::from(vec![optimised.as_str(), stages.trim_end()]));
     Ok(RecordBatch::try_from_iter([("plan_type", kinds), ("plan", texts)])?)

@@ -6,7 +6,8 @@
 //! | clauses that are refused or written in another way | `understood` |
 //! | subqueries in orders, windows, joins and sets of groups | `asked`, `grouped` |
 //! | orders by keys whose bounds nobody knows | `sort_keys` |
-//! | subqueries that depend on the row around them | `dependent`, `laterals`, `combinations`, `plain`, `reads`, `same_rows` |
+//! | subqueries that depend on the row around them | `dependent`, `laterals`, `combinations`, `combined_joins`, `plain`, `reads`, `same_rows` |
+//! | rows around subqueries that are made once | `held` |
 //! | lateral queries that the library does not mark as such | `lateral_sides` |
 //! | floats of files and of results | `floats` |
 //! | names of conditions over subqueries, of casts, and of values | `distinct_names`, `value_names`, `name_texts` |
@@ -33,6 +34,7 @@ mod asked;
 mod below;
 mod change;
 mod combinations;
+mod combined_joins;
 mod compared_names;
 mod counted_sets;
 mod dependent;
@@ -44,6 +46,7 @@ mod explain;
 mod files;
 mod floats;
 mod grouped;
+mod held;
 mod keys;
 pub(crate) mod lateral_sides;
 mod laterals;
@@ -61,6 +64,8 @@ mod row_texts;
 mod same_rows;
 mod session;
 mod session_table;
+#[cfg(test)]
+mod small_tables;
 mod sort_keys;
 mod text;
 mod understood;
@@ -181,13 +186,13 @@ async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     levels::check_levels(&plan)?;
     // The plan of a view comes here again where it is read.
     let is_view = matches!(&plan, LogicalPlan::Ddl(DdlStatement::CreateView(_)));
-    let plan = if is_view { plan } else { floats::as_of_frames(plan)? };
-    order::with_orders(typed(asked::as_columns(plan)?)?)
+    let plan = if is_view { plan } else { held::throughout(plan, floats::as_of_frames)? };
+    held::throughout(typed(asked::as_columns(plan)?)?, order::with_orders)
 }
 
 /// The plan whose numbers have the types and the errors of SQL; its parameters have types.
 fn typed(plan: LogicalPlan) -> Result<LogicalPlan> {
-    overflow::with_checks(digits::with_digits(plan)?)
+    held::throughout(plan, |plan| overflow::with_checks(digits::with_digits(plan)?))
 }
 
 impl Frame {

@@ -4,8 +4,8 @@
 use super::reads::{depends, outer_columns};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNode;
-use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::logical_expr::expr::{Alias, Exists, InSubquery};
 use datafusion::logical_expr::logical_plan::SubqueryAlias;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
@@ -32,7 +32,7 @@ pub(super) fn is_plain_condition(part: &Expr, around: &DFSchema) -> bool {
     let (Expr::Exists(Exists { subquery, .. }) | Expr::InSubquery(InSubquery { subquery, .. })) = part else {
         return false;
     };
-    reads_only(&subquery.subquery, around) && is_rows(&subquery.subquery, |_, _| true)
+    reads_only(&subquery.subquery, around) && is_rows(&subquery.subquery, Vec::new(), |_, _| true)
 }
 
 /// Whether the library makes a join of a subquery wherever its value stands.
@@ -48,7 +48,7 @@ pub(super) fn is_plain_value(part: &Expr, around: &DFSchema) -> bool {
     if compared.is_some_and(|value| !is_same(value.get_type(around).ok(), first_type(plan))) {
         return false;
     }
-    let rows: &LogicalPlan = match (part, plan) {
+    let (rows, labels) = match (part, plan) {
         (Expr::ScalarSubquery(_), LogicalPlan::Projection(Projection { expr, input, .. })) => {
             let LogicalPlan::Aggregate(made) = &**input else { return false };
             let is_known = |expr: &Expr| match expr.clone().unalias_nested().data {
@@ -60,17 +60,17 @@ pub(super) fn is_plain_value(part: &Expr, around: &DFSchema) -> bool {
             if !made.group_expr.is_empty() || !is_own || !made.aggr_expr.iter().all(is_known) {
                 return false;
             }
-            &made.input
+            (&*made.input, labels_of(expr))
         }
         (Expr::ScalarSubquery(_), _) => return false,
-        _ => plan,
+        _ => (plan, Vec::new()),
     };
-    reads_only(plan, around) && is_rows(rows, is_equality)
+    reads_only(plan, around) && is_rows(rows, labels, is_equality)
 }
 
 /// Whether the rows of a lateral query are those that the library joins.
 pub(super) fn is_plain_lateral(rows: &LogicalPlan, around: &DFSchema) -> bool {
-    reads_only(rows, around) && is_rows(rows, |_, _| true)
+    reads_only(rows, around) && is_rows(rows, Vec::new(), |_, _| true)
 }
 
 /// Whether a subquery reads columns of the rows next around it alone.
@@ -78,18 +78,36 @@ fn reads_only(plan: &LogicalPlan, around: &DFSchema) -> bool {
     outer_columns(plan).iter().all(|column| around.has_column(column))
 }
 
-/// Whether a plan depends on the row around it by such conditions on rows alone.
-fn is_rows(mut plan: &LogicalPlan, is_right: impl Fn(&Expr, &DFSchema) -> bool) -> bool {
+/// The labels of values, which are columns of no table.
+fn labels_of(exprs: &[Expr]) -> Vec<&str> {
+    let labels = exprs.iter().filter_map(|expr| match expr {
+        Expr::Alias(Alias { relation: None, name, .. }) => Some(name.as_str()),
+        _ => None,
+    });
+    labels.collect()
+}
+
+/// Whether a plan depends on the row around it by such conditions on rows alone. The library shows the
+/// columns in these beside the others: none may have the name of one of the labels above.
+fn is_rows<'a>(
+    mut plan: &'a LogicalPlan,
+    mut labels: Vec<&'a str>,
+    is_right: impl Fn(&Expr, &DFSchema) -> bool,
+) -> bool {
     while depends(plan) {
         plan = match plan {
             LogicalPlan::Projection(made) if made.expr.iter().all(|expr| !expr.contains_outer()) => {
+                labels.extend(labels_of(&made.expr));
                 &made.input
             }
             LogicalPlan::Filter(Filter { predicate, input, .. }) => {
                 let mut conditions = split_conjunction(predicate).into_iter();
+                let is_labelled = |column: &&Column| labels.contains(&column.name());
                 let is_right = |condition: &Expr| {
                     !condition.contains_outer()
-                        || is_right(condition, input.schema()) && !has_subquery(condition)
+                        || is_right(condition, input.schema())
+                            && !has_subquery(condition)
+                            && !condition.column_refs().iter().any(is_labelled)
                 };
                 if !conditions.all(is_right) {
                     return false;

@@ -188,9 +188,11 @@ fn compared(asked: SetComparison, schema: &DFSchema) -> Result<Expr> {
 /// Refuses aggregates of all rows that depend on the row around them. Each has a row also where it has no
 /// rows to aggregate; the join that the library makes of a count of it has none there.
 fn check(asked: &Subquery) -> Result<()> {
-    let is_whole =
-        |plan: &LogicalPlan| Ok(matches!(plan, LogicalPlan::Aggregate(made) if made.group_expr.is_empty()));
-    if !asked.outer_ref_columns.is_empty() && asked.subquery.exists(is_whole)? {
+    let is_whole = |plan: &LogicalPlan| match plan {
+        LogicalPlan::Aggregate(made) if made.group_expr.is_empty() => depends(plan),
+        _ => Ok(false),
+    };
+    if asked.subquery.exists(is_whole)? {
         return not_impl_err!("IN and EXISTS as values over aggregates that depend on the row");
     }
     if !depends_by_equality(&asked.subquery)? {
@@ -202,8 +204,7 @@ fn check(asked: &Subquery) -> Result<()> {
 }
 
 /// The conditions under which a subquery that depends on the row around it is refused.
-const BY_OTHERS: &str = "by another condition than equality, or below LIMIT or ORDER BY, are not supported, \
-                                    unless the rows around are the same ones each time they are read";
+const BY_OTHERS: &str = "by another condition than equality, or below LIMIT or ORDER BY, are not supported";
 
 /// Whether the rows of a subquery depend on the row around it as the library makes joins of aggregates of
 /// them: by equalities of a column. It refuses others by the names of inner columns, or as expressions that

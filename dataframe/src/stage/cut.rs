@@ -5,6 +5,7 @@
 //! (joins that collect their left side) are changed first, so that no task needs that state.
 
 use super::applied::AppliedExec;
+use super::held_rows::{HeldExec, held_rows};
 use super::input::{InputExec, Pattern, Source};
 use super::part::Resident;
 use super::partitions::{PARTITIONS_MAX, result_bytes};
@@ -20,8 +21,8 @@ use crate::engine::TaskOptions;
 use crate::error::Result;
 use crate::progress::Progress;
 use crate::write::WriteExec;
-use datafusion::common::JoinType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{JoinType, internal_err};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, OrderingRequirements, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -39,6 +40,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -78,11 +80,23 @@ impl Stages {
     /// Cuts a plan that was made for a number of partitions. Scans below aggregates, which need less memory
     /// than other tasks, become at most `scans` tasks.
     pub(crate) fn of(plan: Plan, partitions: usize, scans: usize) -> Result<Stages> {
-        let mut cutter =
-            Cutter { partitions, stages: Vec::new(), tables: Vec::new(), subqueries: Vec::new() };
-        let plan = rank_filter::below_windows(part_joins(sort_whole(plan)?)?)?;
-        let plan = scans::in_few_tasks(plan, scans)?;
-        let fragment = cutter.cut_result(plan)?;
+        let mut cutter = Cutter {
+            partitions,
+            stages: Vec::new(),
+            tables: Vec::new(),
+            subqueries: Vec::new(),
+            held: HashMap::new(),
+        };
+        let parted = |plan| -> Result<Plan> {
+            let plan = rank_filter::below_windows(part_joins(sort_whole(plan)?)?)?;
+            Ok(scans::in_few_tasks(plan, scans)?)
+        };
+        for rows in held_rows(&plan)? {
+            let fragment = cutter.cut(parted(Arc::clone(&rows.plan))?)?;
+            let stage = cutter.stage(fragment, Output::Whole)?;
+            cutter.held.insert(rows.id, stage);
+        }
+        let fragment = cutter.cut_result(parted(plan)?)?;
         cutter.stage(fragment, Output::Whole)?;
         Ok(Stages {
             stages: cutter.stages,
@@ -131,6 +145,8 @@ struct Cutter {
     tables: Vec<Arc<Resident>>,
     /// Those of the plan, and of plans that it reads values of.
     subqueries: Vec<Subqueries>,
+    /// The stages of rows that are made once, by the numbers of these.
+    held: HashMap<u64, usize>,
 }
 
 impl Cutter {
@@ -159,11 +175,16 @@ impl Cutter {
 
     /// The plan with readers in place of the exchanges below it, for which it makes stages.
     fn cut(&mut self, plan: Plan) -> Result<Plan> {
-        if let Some(input) = plan.downcast_ref::<InputExec>() {
-            return Ok(self.number(input));
+        if let Some(reader) = self.reader(&plan)? {
+            return Ok(reader);
         }
         if plan.is::<RecursiveQueryExec>() {
-            return self.number_tables(plan);
+            let numbered = plan.transform_up(|node| match self.reader(&node)? {
+                Some(reader) => Ok(Transformed::yes(reader)),
+                None => Ok(Transformed::no(node)),
+            });
+            // It stays whole.
+            return Ok(numbered?.data);
         }
         if let Some(query) = plan.downcast_ref::<ScalarSubqueryExec>() {
             self.cut_subqueries(query)?;
@@ -193,6 +214,21 @@ impl Cutter {
         Ok(replace_children_if_necessary(plan, children)?)
     }
 
+    /// The reader of rows that exist, or that another stage makes, in the place of a leaf of these.
+    fn reader(&mut self, leaf: &Plan) -> datafusion::common::Result<Option<Plan>> {
+        if let Some(input) = leaf.downcast_ref::<InputExec>() {
+            return Ok(Some(self.number(input)));
+        }
+        let Some(held) = leaf.downcast_ref::<HeldExec>() else { return Ok(None) };
+        let Some(&number) = self.held.get(&held.rows.id) else {
+            return internal_err!("rows are read before the stage that makes them");
+        };
+        let Stage { fragment, tasks, .. } = &self.stages[number];
+        let (source, columns) = (Source::Stage(number), Some(held.projection.clone()));
+        let reader = InputExec::new(source, Pattern::Each, *tasks, fragment.schema(), columns, None)?;
+        Ok(Some(Arc::new(reader)))
+    }
+
     fn number(&mut self, input: &InputExec) -> Plan {
         let Source::Table(table) = &input.source else { return Arc::new(input.clone()) };
         let known = self.tables.iter().position(|known| Arc::ptr_eq(known, table));
@@ -201,15 +237,6 @@ impl Cutter {
             self.tables.len() - 1
         });
         Arc::new(input.numbered(number))
-    }
-
-    /// Numbers the tables of a plan that stays whole.
-    fn number_tables(&mut self, plan: Plan) -> Result<Plan> {
-        let numbered = plan.transform_up(|node| match node.downcast_ref::<InputExec>() {
-            Some(input) => Ok(Transformed::yes(self.number(input))),
-            None => Ok(Transformed::no(node)),
-        })?;
-        Ok(numbered.data)
     }
 
     /// Makes a stage of each subquery.

@@ -1,6 +1,7 @@
 //! Leaves that only this process can read, such as tables about its own catalog.
 
 use super::codec::can_travel;
+use super::held_rows::HeldExec;
 use super::input::InputExec;
 use super::part::Resident;
 use crate::error::Result;
@@ -72,6 +73,7 @@ fn with_columns(node: Arc<dyn ExecutionPlan>) -> EngineResult<Transformed<Arc<dy
 /// Leaves that travel, whatever is in them.
 fn is_known(leaf: &Arc<dyn ExecutionPlan>) -> bool {
     leaf.is::<InputExec>()
+        || leaf.is::<HeldExec>()
         || leaf.is::<DataSourceExec>()
         || leaf.is::<EmptyExec>()
         || leaf.is::<PlaceholderRowExec>()

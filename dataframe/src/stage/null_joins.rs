@@ -6,7 +6,10 @@
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality, Result};
 use datafusion::logical_expr::logical_plan::Join;
-use datafusion::logical_expr::{LogicalPlan, Projection};
+use datafusion::logical_expr::utils::{
+    can_hash, conjunction, find_valid_equijoin_key_pair, split_conjunction,
+};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Projection};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use std::sync::Arc;
 
@@ -24,7 +27,8 @@ pub(crate) fn rules(rules: Vec<Rule>) -> Vec<Rule> {
     rules.into_iter().map(apart).collect()
 }
 
-/// The rule that makes keys of the condition of a join, for joins whose keys are compared as conditions are.
+/// The rule that makes keys of the condition of a join. It does so for joins whose keys are compared as
+/// conditions are; the others get the same keys, and the condition that they are not missing.
 #[derive(Debug)]
 struct Keys(Rule);
 
@@ -39,7 +43,7 @@ impl OptimizerRule for Keys {
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         match plan {
-            LogicalPlan::Join(join) if is_null_safe(&join) => Ok(Transformed::no(LogicalPlan::Join(join))),
+            LogicalPlan::Join(join) if is_null_safe(&join) => with_more_keys(join),
             // There are no keys that would be compared in another way.
             LogicalPlan::Join(join) => {
                 let null_equality = NullEquality::NullEqualsNothing;
@@ -48,6 +52,34 @@ impl OptimizerRule for Keys {
             plan => Ok(Transformed::no(plan)),
         }
     }
+}
+
+/// The join whose keys are also what its condition has equal. Keys are equal where both are missing, so one
+/// of them must not be.
+fn with_more_keys(join: Join) -> Result<Transformed<LogicalPlan>> {
+    let conditions = join.filter.iter().flat_map(split_conjunction);
+    let (left, right) = (join.left.schema(), join.right.schema());
+    let (mut pairs, mut others) = (Vec::new(), Vec::new());
+    for condition in conditions {
+        let pair = match condition {
+            Expr::BinaryExpr(BinaryExpr { left: one, op: Operator::Eq, right: other })
+                if !join.null_aware =>
+            {
+                find_valid_equijoin_key_pair(one, other, left, right)?
+            }
+            _ => None,
+        };
+        match pair {
+            Some((one, other)) if can_hash(&one.get_type(left)?) => pairs.push((one, other)),
+            _ => others.push(condition.clone()),
+        }
+    }
+    if pairs.is_empty() {
+        return Ok(Transformed::no(LogicalPlan::Join(join)));
+    }
+    others.extend(pairs.iter().map(|(one, _)| one.clone().is_not_null()));
+    let on = join.on.iter().cloned().chain(pairs).collect();
+    Ok(Transformed::yes(LogicalPlan::Join(Join { on, filter: conjunction(others), ..join })))
 }
 
 /// The rule that joins the sides of inner joins in another order, for those whose keys are compared in the

@@ -1,6 +1,6 @@
 //! Statements of a session that need files, frames or settings.
 
-use crate::executors::{SentExecutor, by_default, each_executor};
+use crate::executors::{SentExecutor, by_default, each_executor, three_parts};
 use arrow::array::{Int64Array, RecordBatch};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -212,6 +212,34 @@ fn a_query_keeps_its_order_through_later_steps() {
     }
     let first = sql("select k from t order by k desc limit 2", &[("t", &t)]);
     assert_eq!(first.query("k < 3").col("k").values::<i64>().unwrap(), [Some(2)]);
+}
+
+#[test]
+fn rows_around_subqueries_pass_between_tasks() {
+    let t = three_parts();
+    let above = "(select count(*) from t u where u.n > x.n)";
+    for (query, expected) in [
+        (format!("select n + {above} s from (select * from t limit 7) x"), vec![9; 7]),
+        (
+            format!(
+                "select count(*) s from (select random() r, n from t) x, lateral (values (x.r)) v(r) \
+                 where v.r = x.r and {above} < 5"
+            ),
+            vec![5],
+        ),
+        (
+            format!(
+                "select n + a s from (select * from t order by n % 4, n limit 6) x, lateral (select {above} a) y, \
+                 lateral (select count(*) from t where t.n < x.n and t.n < y.a) z, lateral (select x.k) w"
+            ),
+            vec![9; 6],
+        ),
+    ] {
+        let frame = sql(&query, &[("t", &t)]);
+        for found in each_executor(|executor| frame.collect_on(executor)?.column::<i64>("s")) {
+            assert_eq!(found, expected.iter().copied().map(Some).collect::<Vec<_>>(), "{query}");
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,165 @@
+//! Tables of rows that a plan makes once: it reads them in several places.
+//!
+//! A plan is a tree, in which rows that are read twice stand twice: they are computed twice, may be others
+//! each time, and n steps that read the one before twice make 2^n copies. A scan of such a table stands for
+//! the rows instead, and has their plan beside it, where no rule of the library goes.
+
+use super::held_rows::{HeldExec, HeldPlans};
+use crate::engine_future::EngineFuture;
+use arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::logical_expr::{
+    Expr, LogicalPlan, Projection, TableScan, TableScanBuilder, TableSource, TableType,
+};
+use datafusion::physical_plan::ExecutionPlan;
+use std::collections::BTreeMap;
+use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A table of rows that are made once.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldTable {
+    /// Its number. The rows may read tables of smaller ones.
+    id: u64,
+    rows: Arc<LogicalPlan>,
+    schema: SchemaRef,
+}
+
+impl HeldTable {
+    /// A table of the rows of a plan, whose columns have other names: of several tables they may have equal
+    /// ones.
+    pub(crate) fn new(rows: Arc<LogicalPlan>) -> Result<HeldTable> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let columns = rows.schema().columns().into_iter().enumerate();
+        let columns = columns.map(|(at, column)| Expr::Column(column).alias(format!("c{at}"))).collect();
+        let rows = LogicalPlan::Projection(Projection::try_new(columns, rows)?);
+        Ok(HeldTable::numbered(NEXT.fetch_add(1, Ordering::Relaxed), Arc::new(rows)))
+    }
+
+    fn numbered(id: u64, rows: Arc<LogicalPlan>) -> HeldTable {
+        let schema = Arc::clone(rows.schema().inner());
+        HeldTable { id, rows, schema }
+    }
+
+    /// The same table of rows that another plan makes.
+    pub(crate) fn of_rows(&self, rows: LogicalPlan) -> HeldTable {
+        HeldTable::numbered(self.id, Arc::new(rows))
+    }
+
+    pub(crate) fn rows(&self) -> &Arc<LogicalPlan> {
+        &self.rows
+    }
+
+    pub(crate) fn source(self) -> Arc<dyn TableSource> {
+        provider_as_source(Arc::new(self))
+    }
+
+    /// A scan of all columns.
+    pub(crate) fn scan(self) -> Result<LogicalPlan> {
+        let name = HeldTable::name(self.id);
+        Ok(LogicalPlan::TableScan(TableScanBuilder::new(name, self.source()).build()?))
+    }
+
+    /// The name of the table of a number.
+    pub(crate) fn name(id: u64) -> String {
+        format!("__tharsis_held_{id}")
+    }
+
+    /// The table that a scan reads, if it is one of these.
+    fn of(scan: &TableScan) -> Option<HeldTable> {
+        let table = source_as_provider(&scan.source).ok()?;
+        table.downcast_ref::<HeldTable>().cloned()
+    }
+}
+
+/// The tables that a plan reads, or that the rows of others of these read, by their numbers.
+pub(crate) fn held_tables(plan: &LogicalPlan) -> Result<BTreeMap<u64, HeldTable>> {
+    let (mut found, mut rest) = (BTreeMap::new(), Vec::new());
+    let mut next = Some(plan.clone());
+    while let Some(plan) = next {
+        visit_held(&plan, |table, _| {
+            if found.insert(table.id, table.clone()).is_none() {
+                rest.push(table);
+            }
+        })?;
+        next = rest.pop().map(|table| LogicalPlan::clone(&table.rows));
+    }
+    Ok(found)
+}
+
+/// The columns of such tables that the scans of a plan read, added to those of other plans.
+pub(crate) fn add_read_columns(plan: &LogicalPlan, read: &mut BTreeMap<u64, Vec<usize>>) -> Result<()> {
+    visit_held(plan, |table, scan| {
+        let all = || (0..table.schema.fields().len()).collect();
+        let columns = read.entry(table.id).or_default();
+        columns.extend(scan.projection.clone().unwrap_or_else(all));
+        columns.sort_unstable();
+        columns.dedup();
+    })
+}
+
+fn visit_held(plan: &LogicalPlan, mut visit: impl FnMut(HeldTable, &TableScan)) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Some(table) = HeldTable::of(scan)
+        {
+            visit(table, scan);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
+/// The plan whose scans read other tables of these numbers.
+pub(crate) fn with_tables(
+    plan: LogicalPlan,
+    tables: &BTreeMap<u64, Arc<dyn TableSource>>,
+) -> Result<Transformed<LogicalPlan>> {
+    plan.transform_up_with_subqueries(|node| {
+        let LogicalPlan::TableScan(mut scan) = node else { return Ok(Transformed::no(node)) };
+        let Some(source) = HeldTable::of(&scan).and_then(|table| tables.get(&table.id)) else {
+            return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
+        };
+        scan.source = Arc::clone(source);
+        Ok(Transformed::yes(LogicalPlan::TableScan(TableScanBuilder::from(scan).build()?)))
+    })
+}
+
+impl TableProvider for HeldTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    fn scan<'life0, 'life1, 'life2, 'life3, 'async_trait>(
+        &'life0 self,
+        session: &'life1 dyn Session,
+        projection: Option<&'life2 Vec<usize>>,
+        _: &'life3 [Expr],
+        _: Option<usize>,
+    ) -> EngineFuture<'async_trait, Arc<dyn ExecutionPlan>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        'life2: 'async_trait,
+        'life3: 'async_trait,
+        Self: 'async_trait,
+    {
+        let made = || -> Result<Arc<dyn ExecutionPlan>> {
+            let plans = session.config().get_extension::<HeldPlans>();
+            let plans = plans.ok_or_else(|| internal_datafusion_err!("a plan whose held rows have none"))?;
+            let all = (0..self.schema.fields().len()).collect();
+            let columns = projection.unwrap_or(&all);
+            let partitions = session.config().target_partitions();
+            Ok(Arc::new(HeldExec::new(&plans, self.id, columns, partitions)?))
+        };
+        Box::pin(ready(made()))
+    }
+}
