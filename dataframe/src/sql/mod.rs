@@ -8,6 +8,7 @@
 //! | orders by keys whose bounds nobody knows | `sort_keys` |
 //! | subqueries that depend on the row around them | `dependent`, `laterals`, `combinations`, `combined_joins`, `plain`, `reads`, `same_rows` |
 //! | rows around subqueries that are made once | `held` |
+//! | `CROSS APPLY` and `OUTER APPLY` | `applies` |
 //! | lateral queries that the library does not mark as such | `lateral_sides` |
 //! | floats of files and of results | `floats` |
 //! | names of conditions over subqueries, of casts, and of values | `distinct_names`, `value_names`, `name_texts` |
@@ -30,6 +31,7 @@
 //! | reasons of the library in other words | `reasons` |
 //! | the dialect of runners of tests | `text` |
 
+mod applies;
 mod asked;
 mod below;
 mod change;
@@ -181,6 +183,7 @@ fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
 async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let mut statement = parsed(state, text)?;
     understood::understand(&mut statement, &|name| state.scalar_functions().contains_key(name))?;
+    applies::as_laterals(&mut statement);
     let plan = state.statement_to_plan(statement).await;
     let plan = plan.map_err(|error| reasons::told(error.into(), state))?;
     levels::check_levels(&plan)?;
