@@ -166,6 +166,10 @@ class Source:
         self.names += 1
         return f"q{self.names}"
 
+    def alias(self):
+        """A name for a table of a subquery, which may be that of a table around it."""
+        return self.pick("x", "y", "t") if self.chance(0.08) else self.name()
+
     def correlated(self, scope, name):
         """A condition of a subquery on a row around it."""
         operator = "=" if self.chance(0.85) else self.pick("<", ">=", "<>")
@@ -173,7 +177,7 @@ class Source:
 
     def scalar(self, scope):
         """A subquery of one value."""
-        name = self.name()
+        name = self.alias()
         made = self.pick("max({0}.a)", "min({0}.b)", "count(*)", "sum({0}.a)", "count({0}.b)").format(name)
         where = self.correlated(scope, name) if self.chance(0.5) else self.condition([name], 0)
         if self.chance(0.2):
@@ -187,7 +191,7 @@ class Source:
 
     def rows(self, scope, depth):
         """A subquery of one column of numbers."""
-        name = self.name()
+        name = self.alias()
         if depth and self.chance(0.12):
             return f"(select c from ({self.dependent(scope)}) {name})"
         value = self.number([name], min(depth, 1)) if self.chance(0.4) else f"{name}.{self.pick('a', 'b')}"
@@ -213,7 +217,10 @@ class Source:
     def exists(self, scope, depth):
         if depth and self.chance(0.2):
             return f"exists ({self.dependent(scope)})"
-        name = self.name()
+        name = self.alias()
+        if self.chance(0.1):
+            whole = f"select {self.pick('max', 'min')}(a) as a, {self.pick('count(*)', 'min(b)')} as b from {self.pick(*self.tables)}"
+            return f"exists (select 1 from ({whole}) {name} where {self.correlated(scope, name)})"
         where = self.correlated(scope, name)
         if self.chance(0.4):
             where += f" and {self.condition([name], max(depth - 1, 0))}"
@@ -233,7 +240,7 @@ class Source:
 
     def dependent(self, scope, depth=1):
         """A query of one column `c` of whole numbers, whose rows depend on a row around it."""
-        name, key, table = self.name(), self.pick("a", "b"), self.pick(*self.tables)
+        name, key, table = self.alias(), self.pick("a", "b"), self.pick(*self.tables)
         rows = f"from {table} {name} where {self.correlated(scope, name)}"
         order = f"{name}.{key} nulls last, {name}.i nulls last"
         simple = f"select {name}.{key} as c {rows}"
@@ -252,6 +259,7 @@ class Source:
             lambda: f"select c from (select {name}.{key} as c {rows} order by {order}{self.part()}) {within}",
             lambda: f"select {made} as c {rows}{having}",
             lambda: f"select {made} as c {rows} group by {name}.{self.pick('a', 'n', 'p')}{having}",
+            lambda: f"select {made} as c {rows} group by {self.column(scope, 'a', 'b')}{self.pick('', f', {name}.a')}{having}",
             lambda: f"{deeper()} {self.pick('union', 'union all', 'except', 'intersect', 'except all')} {deeper()}",
             lambda: (
                 f"select {self.pick(f'{name}.{key}', f'{within}.c')} as c from {table} {name}"
@@ -351,13 +359,22 @@ class Source:
             lambda: (f"{left} x cross join (select {ALL} from {right} where i < 3) y", ["x", "y"]),
             lambda: (f"{left} x join {right} y on {on} {kind} {left} z on y.a = z.{self.pick('a', 'b')}", ["x", "y", "z"]),
             lambda: (f"{left} x, {right} y where {on} and x.i < 20 ", ["x", "y"]),
-            lambda: (f"{left} x {self.pick('join', 'left join')} lateral ({self.lateral(right)}) y on true", ["x", "y"]),
+            lambda: self.laterals(left, right, on),
         )
 
-    def lateral(self, table):
-        """A query with the columns of the tables, whose rows depend on a row of `x`."""
+    def laterals(self, left, right, on):
+        """A table and lateral queries behind it."""
+        join = lambda: self.pick("join", "left join")
+        made = f"{left} x {join()} lateral ({self.lateral(right, ['x'])}) y on {on.split(' and ')[0] if self.chance(0.4) else 'true'}"
+        if self.chance(0.6):
+            return made, ["x", "y"]
+        last = self.lateral(self.pick(*self.tables), ["x", "y"])
+        return f"{made} {join()} lateral ({last}) z on {self.pick('true', 'z.b = y.a', 'z.a = x.b')}", ["x", "y", "z"]
+
+    def lateral(self, table, scope):
+        """A query with the columns of the tables, whose rows depend on a row of others."""
         name = self.name()
-        rows = f"select {ALL} from {table} {name} where {self.correlated(['x'], name)}"
+        rows = f"select {ALL} from {table} {name} where {self.correlated(scope, name)}"
         order = ", ".join(f"{name}.{column} nulls last" for column in TYPES)
         return self.one_of(
             lambda: rows,
