@@ -67,12 +67,14 @@ pub enum Refusal {
     },
     /// A statement that cannot be answered.
     #[cfg(feature = "frames")]
-    #[error("{at}{}: {cause}", cause.class())]
+    #[error("{at}{}: {cause}{shown}", cause.class())]
     Query {
-        /// The file and line of the statement, if there are several.
+        /// The place of the mistake, or of the statement if there are several.
         at: String,
         /// The mistake in it or in its rows, the file that cannot be read, or the failure of its run.
-        cause: tharsis::frame::Error,
+        cause: Box<tharsis::frame::Error>,
+        /// The line of the mistake, and a mark below it.
+        shown: String,
     },
     /// Ctrl-C ended the computation.
     #[cfg(feature = "frames")]

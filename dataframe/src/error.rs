@@ -1,7 +1,8 @@
 //! The one error type of frames.
 
+use crate::sql_place::SqlPlace;
 use arrow::error::ArrowError;
-use datafusion::common::{DataFusionError, SchemaError};
+use datafusion::common::{Column, DataFusionError, SchemaError};
 use datafusion::logical_expr::sqlparser::parser::ParserError;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -115,6 +116,14 @@ pub enum Error {
     /// A defect of this crate or of a library under it.
     #[error("{0}")]
     Internal(String),
+    /// A mistake in a statement of SQL, with its place in the text.
+    #[error("{place}: {error}")]
+    InSql {
+        /// The mistake.
+        error: Arc<Error>,
+        /// Its place.
+        place: Arc<SqlPlace>,
+    },
     /// An error of an earlier step, with the place in the program that asked for it.
     #[error("{error} (asked for at {file}:{line})")]
     At {
@@ -253,17 +262,34 @@ impl Error {
             Error::Task { class, .. } => class,
             Error::Function { fault: FunctionFault::Types(_), .. } => "TypeError",
             Error::Function { .. } | Error::Internal(_) | Error::Uncut { .. } => "RuntimeError",
-            Error::At { error, .. } => error.class(),
+            Error::At { error, .. } | Error::InSql { error, .. } => error.class(),
             Error::Stream { cause, .. } => cause.class(),
         }
     }
 
-    /// The error itself, without the place that asked for it.
+    /// The error itself, without the place that asked for it and its place in a statement.
     #[must_use]
     pub fn root(&self) -> &Error {
         match self {
-            Error::At { error, .. } => error.root(),
+            Error::At { error, .. } | Error::InSql { error, .. } => error.root(),
             other => other,
+        }
+    }
+
+    /// The place of a mistake in a statement of SQL, if it is known.
+    ///
+    /// ```
+    /// use tharsis_dataframe::SqlSession;
+    /// let error = SqlSession::default().run("select 1,\n  nothing").expect_err("no such column");
+    /// let place = error.sql_place().expect("a place");
+    /// assert_eq!((place.line(), place.column(), place.text()), (2, 3, "  nothing"));
+    /// ```
+    #[must_use]
+    pub fn sql_place(&self) -> Option<&SqlPlace> {
+        match self {
+            Error::At { error, .. } => error.sql_place(),
+            Error::InSql { place, .. } => Some(place),
+            _ => None,
         }
     }
 }
@@ -423,12 +449,35 @@ fn without_secrets(text: &str) -> String {
 
 fn from_schema(error: SchemaError) -> Error {
     match error {
-        SchemaError::FieldNotFound { field, valid_fields } => Error::Key {
-            label: field.name.clone(),
-            known: valid_fields.iter().map(|column| column.name.clone()).collect(),
-        },
+        SchemaError::FieldNotFound { field, valid_fields } => {
+            let is_of_table = |column: &&Column| match (&field.relation, &column.relation) {
+                (Some(asked), Some(of_column)) => asked.resolved_eq(of_column),
+                (asked, _) => asked.is_none(),
+            };
+            let mut known: Vec<String> = Vec::new();
+            for column in valid_fields.iter().filter(is_of_table) {
+                if !known.contains(&column.name) {
+                    known.push(column.name.clone());
+                }
+            }
+            match &field.relation {
+                Some(table) if known.is_empty() => {
+                    no_such_table(&table.to_string(), &field.name, &valid_fields)
+                }
+                _ => Error::Key { label: field.name.clone(), known },
+            }
+        }
         other => Error::Value(other.to_string()),
     }
+}
+
+/// A name of a table before the name of a column that no table of the query has.
+fn no_such_table(table: &str, label: &str, columns: &[Column]) -> Error {
+    let mut known: Vec<String> =
+        columns.iter().filter_map(|column| Some(column.relation.as_ref()?.to_string())).collect();
+    known.dedup();
+    let (tables, near) = (quoted(&known), nearest_text(table, &known));
+    Error::Sql(format!("no column \"{table}.{label}\"; the tables at this place are {tables}{near}"))
 }
 
 /// Labels for a message: the first of them, if there are many.

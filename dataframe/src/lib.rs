@@ -44,6 +44,7 @@ mod registered;
 mod repr;
 mod scan;
 mod sql;
+mod sql_place;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod stage;
@@ -81,6 +82,7 @@ pub use registered::{
 };
 pub use scan::STORAGE_VARIABLES;
 pub use sql::{SqlAnswer, SqlSession, sql, sql_line, sql_stream};
+pub use sql_place::SqlPlace;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{IfExists, read_sql};
 pub use stage::{

@@ -24,5 +24,6 @@ mod options;
 mod port;
 mod settings;
 mod sql;
+mod sql_terminal;
 mod telemetry;
 mod upgrade;

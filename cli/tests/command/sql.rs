@@ -97,7 +97,9 @@ fn statements_come_from_files_and_standard_input() {
     fs::write(&file, "select 1 as a;\n\nselect nothing;\nselect 2 as a;\n").unwrap();
     let ended = home.run(["sql", "-f", &file, "--format", "csv"]);
     assert_eq!((ended.status, ended.out.as_str()), (2, "a\n1\n"), "it ends at the mistake");
-    assert!(ended.err.contains("q.sql:3: ") && ended.err.contains("nothing"), "{}", ended.err);
+    let told =
+        "q.sql:3:8: KeyError: no column \"nothing\"; there are none\n  select nothing\n         ^^^^^^^\n";
+    assert!(ended.err.ends_with(told), "{}", ended.err);
     let missing = home.run(["sql", "-f", "/no/such.sql"]);
     assert_eq!(missing.status, 2);
     assert!(missing.err.contains("/no/such.sql: No such file"), "{}", missing.err);
@@ -105,7 +107,7 @@ fn statements_come_from_files_and_standard_input() {
     typed.stdin(fs::File::open(&file).unwrap());
     let ended = Ended::of(typed.output().unwrap());
     assert_eq!((ended.status, ended.out.as_str()), (2, "{\"a\":1}\n"));
-    assert!(ended.err.contains("line 3: "), "{}", ended.err);
+    assert!(ended.err.contains("line 3, column 8: "), "{}", ended.err);
 }
 
 #[test]
@@ -166,7 +168,7 @@ fn a_pipe_gets_all_rows_and_a_table_as_many_as_asked_for() {
 }
 
 /// A shell in a terminal of some width, its keys and its screen.
-fn shell(home: &Home, columns: u32) -> (Child, ChildStdin, BufReader<ChildStdout>) {
+pub(crate) fn shell(home: &Home, columns: u32) -> (Child, ChildStdin, BufReader<ChildStdout>) {
     let tharsis = env!("CARGO_BIN_EXE_tharsis");
     let mut shell = Command::new("script");
     let line = format!("stty cols {columns} rows 50 -echo; exec env {TAKES_SIGNALS} '{tharsis}' sql");
@@ -178,7 +180,7 @@ fn shell(home: &Home, columns: u32) -> (Child, ChildStdin, BufReader<ChildStdout
 }
 
 /// The words that a shell shows while these lines are typed.
-fn typed(home: &Home, columns: u32, lines: &[&str]) -> String {
+pub(crate) fn typed(home: &Home, columns: u32, lines: &[&str]) -> String {
     let (mut shell, mut keys, mut screen) = shell(home, columns);
     let mut shown = Vec::new();
     for line in lines {
@@ -195,13 +197,13 @@ fn typed(home: &Home, columns: u32, lines: &[&str]) -> String {
 /// Reads a terminal until it shows a new prompt: it begins with the sign for pasted text, and is drawn again
 /// without it when a line is wrapped. Keys that come before it would be lost when the terminal changes its
 /// mode.
-fn until_prompt(screen: &mut impl Read, shown: &mut Vec<u8>) {
+pub(crate) fn until_prompt(screen: &mut impl Read, shown: &mut Vec<u8>) {
     until(screen, shown, "\x1b[?2004h");
     until(screen, shown, "> ");
 }
 
 /// Reads a terminal until it shows an end.
-fn until(screen: &mut impl Read, shown: &mut Vec<u8>, end: &str) {
+pub(crate) fn until(screen: &mut impl Read, shown: &mut Vec<u8>, end: &str) {
     let mut byte = [0];
     let begin = shown.len();
     while screen.read(&mut byte).unwrap() == 1 {
@@ -263,7 +265,10 @@ fn errors_of_a_run_have_their_class_and_status_2() {
         ("select 1 / (sold - sold) from sales", "ZeroDivisionError: division by zero"),
         ("select cast(city as int) from sales", "ValueError: Cannot cast string 'Oslo'"),
         ("select sold + 9223372036854775807 from sales", "OverflowError: out of range: "),
-        ("select a from u", "no table \"u\"; there are \"sales\""),
+        (
+            "select a from u",
+            "line 1, column 15: ValueError: no table \"u\"; there are \"sales\"\n  select a from u\n                ^\n",
+        ),
     ] {
         let ended = home.run(["sql", query, "--table", &sales]);
         assert!(ended.err.contains(told), "{query}: {}", ended.err);
@@ -288,7 +293,7 @@ fn explain_shows_the_stages_as_a_text() {
 const TAKES_SIGNALS: &str = "--default-signal=INT";
 
 /// A statement that does not end by itself.
-const ENDLESS: &str = "select max(value % 7) as most from generate_series(1, 1000000000000000)";
+pub(crate) const ENDLESS: &str = "select max(value % 7) as most from generate_series(1, 1000000000000000)";
 
 #[test]
 fn ctrl_c_ends_the_statement_and_not_the_shell() {

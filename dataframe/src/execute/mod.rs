@@ -168,14 +168,15 @@ pub(crate) fn execute(plan: &LogicalPlan, executor: &dyn Executor) -> Result<(Re
     Ok((rows, metrics))
 }
 
-/// As [`execute`], in the session of a user.
+/// As [`execute`], in the session of a user, with its progress.
 pub(crate) fn execute_in(
     session: &SessionState,
     plan: &LogicalPlan,
     executor: &dyn Executor,
+    progress: Option<&Progress>,
 ) -> Result<(Resident, Metrics)> {
     let query = Query::new(plan, executor, &|plan| plan).in_session(session);
-    let (rows, metrics, _) = run(&query, executor, |_| ())?;
+    let (rows, metrics, _) = run(&query, executor, |stages| note(stages, progress))?;
     Ok((rows, metrics))
 }
 
@@ -201,10 +202,15 @@ pub(crate) fn execute_watched(
     executor: &dyn Executor,
     progress: &Progress,
 ) -> Result<(Resident, Metrics, Stages)> {
-    run(&Query::new(plan, executor, &|plan| plan), executor, |stages| {
+    run(&Query::new(plan, executor, &|plan| plan), executor, |stages| note(stages, Some(progress)))
+}
+
+/// Has a run noted in these counts.
+fn note(stages: &mut Stages, progress: Option<&Progress>) {
+    if let Some(progress) = progress {
         progress.begin(stages.tasks());
         stages.progress = progress.clone();
-    })
+    }
 }
 
 /// Runs a plan whose stages are prepared by a step.

@@ -18,7 +18,7 @@ mod table;
 pub use options::CsvOptions;
 
 use crate::engine::{Settings, block_on, session};
-use crate::error::{Error, Result};
+use crate::error::{Error, FileFault, Result};
 use crate::frame::{DataFrame, Frame};
 use crate::scan::{Bad, Charset, Encoding, TextForm, TextKind, store};
 use datafusion::datasource::file_format::FileFormat;
@@ -128,6 +128,15 @@ pub fn read_arrow(path: &str) -> DataFrame {
 #[track_caller]
 pub fn read_avro(path: &str) -> DataFrame {
     DataFrame::new(Opened::at(path).and_then(|opened| opened.binary(Arc::new(AvroFormat))))
+}
+
+/// The paths of the files that a path names, in their order; none if there are no such files.
+pub(crate) fn files(path: &str) -> Result<Vec<String>> {
+    match Opened::at(path) {
+        Ok(opened) => Ok(opened.found.iter().map(|file| opened.place.shown(&file.meta.location)).collect()),
+        Err(Error::File { fault: FileFault::Missing, .. }) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 /// The files that a path names, and what it takes to look into them.

@@ -339,7 +339,7 @@ mod tests {
         let all = [["1", "10"], ["1", "11"], ["2", "20"], ["2", "21"], ["3", "9000000000"]];
         assert_eq!(session.run("select * from s order by b").expect("rows"), all);
         let described = session.run("describe s").expect("columns");
-        assert_eq!(described, [["a", "Int32", "YES"], ["b", "Int64", "YES"]]);
+        assert_eq!(described, [["a", "INTEGER", "YES"], ["b", "BIGINT", "YES"]]);
     }
 
     #[test]

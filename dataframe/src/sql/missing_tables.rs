@@ -13,6 +13,7 @@ impl SqlSession {
     /// let session = SqlSession::default();
     /// let query = "with t as (select 1) select * from t, 'sales.csv'";
     /// assert_eq!(session.missing_tables(query)?, ["sales.csv"]);
+    /// assert_eq!(session.missing_tables("summarize 'sales.csv'")?, ["sales.csv"]);
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     ///
@@ -21,7 +22,8 @@ impl SqlSession {
     pub fn missing_tables(&self, statement: &str) -> Result<Vec<String>> {
         let state = self.context.state();
         on_deep_stack(|| {
-            let statement = super::parsed(&state, statement)?;
+            let summarized = super::summary::query_of(statement);
+            let statement = super::parsed(&state, summarized.as_deref().unwrap_or(statement))?;
             let mut missing = Vec::new();
             for name in state.resolve_table_references(&statement)? {
                 if matches!(name, TableReference::Bare { .. }) && !self.context.table_exist(name.clone())? {

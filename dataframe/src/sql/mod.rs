@@ -2,7 +2,7 @@
 //!
 //! | concern | module |
 //! |---|---|
-//! | statements of a session | `session` |
+//! | statements of a session | `session`, `watched` |
 //! | clauses that are refused or written in another way | `understood` |
 //! | subqueries in orders, windows, joins and sets of groups | `asked`, `grouped` |
 //! | orders by keys whose bounds nobody knows | `sort_keys` |
@@ -16,11 +16,16 @@
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
 //! | columns of plans | `plans` |
+//! | names of columns in other letters | `letters` |
 //! | names of rows that are compared with a value | `compared_names` |
 //! | the bound on subqueries within each other | `levels` |
 //! | the bound on operators within each other | `depth` |
 //! | tables that statements make and change, and their keys | `session_table`, `change`, `keys` |
 //! | plans as texts | `explain` |
+//! | `SUMMARIZE`, `DESCRIBE` | `summary`, `described` |
+//! | types as SQL names them | `type_names` |
+//! | `ORDER BY ALL`, `FETCH FIRST`, `TOP` | `order_all`, `limits` |
+//! | `read_csv(..)` and others in FROM | `file_tables`, `file_options` |
 //! | files that statements write | `files` |
 //! | tables that a session has not | `missing_tables` |
 //! | the order of rows | `order` |
@@ -28,7 +33,8 @@
 //! | truth values of rows that move | `moving_rows` |
 //! | decimals that are rounded | `digits` |
 //! | rows as texts | `row_texts` |
-//! | reasons of the library in other words | `reasons` |
+//! | mistakes, with their places in the text | `mistakes`, `words` |
+//! | reasons of the library in other words, near names | `reasons`, `near` |
 //! | the dialect of runners of tests | `text` |
 
 mod applies;
@@ -41,10 +47,13 @@ mod compared_names;
 mod counted_sets;
 mod dependent;
 mod depth;
+mod described;
 mod digits;
 mod distinct_from;
 mod distinct_names;
 mod explain;
+mod file_options;
+mod file_tables;
 mod files;
 mod floats;
 mod grouped;
@@ -52,11 +61,16 @@ mod held;
 mod keys;
 pub(crate) mod lateral_sides;
 mod laterals;
+mod letters;
 mod levels;
+mod limits;
 mod missing_tables;
+mod mistakes;
 mod moving_rows;
 mod name_texts;
+mod near;
 mod order;
+mod order_all;
 mod overflow;
 mod plain;
 mod plans;
@@ -69,10 +83,15 @@ mod session_table;
 #[cfg(test)]
 mod small_tables;
 mod sort_keys;
+mod summary;
 mod text;
+mod type_names;
 mod understood;
 mod value_names;
+mod watched;
+mod words;
 
+use self::letters::Letters;
 pub use self::session::{SqlAnswer, SqlSession};
 pub use text::{sql_line, sql_stream};
 
@@ -92,8 +111,8 @@ use std::sync::Arc;
 /// The result of an SQL query over named frames.
 ///
 /// Names without quotes in the query are read as lower case, as in PostgreSQL; a table `Sales` is found with
-/// quotes and without. The order of the query's rows is that of
-/// the frame's, also for the steps after it.
+/// quotes and without, and so is a column `Sold` if no other name differs in letters alone. The order of the
+/// query's rows is that of the frame's, also for the steps after it.
 ///
 /// ```
 /// use tharsis_dataframe::{DataFrame, sql};
@@ -158,6 +177,7 @@ impl Read {
 
 fn plan(query: &str, tables: &[(&str, &DataFrame)]) -> Result<LogicalPlan> {
     let session = SessionContext::new_with_state(session(Settings::default()));
+    file_tables::known_to(&session)?;
     for (name, table) in tables {
         let view = Arc::new(ViewTable::new(table.frame()?.visible()?, None));
         // A name without quotes in the query is one of lower case.
@@ -176,16 +196,48 @@ fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
     if let Some(words) = dialect_from_str(dialect) {
         depth::check_text(text, &*words)?;
     }
-    Ok(state.sql_to_statement(text, &dialect)?)
+    state.sql_to_statement(text, &dialect).map_err(|error| mistakes::of_syntax(error, text, state))
+}
+
+/// A statement of clauses that are planned.
+fn prepared(state: &SessionState, text: &str, letters: &Letters) -> Result<Statement> {
+    let mut statement = parsed(state, text)?;
+    letters.write(&mut statement);
+    let understood =
+        understood::understand(&mut statement, &|name| state.scalar_functions().contains_key(name));
+    understood.map_err(|error| mistakes::of_clause(error, text, state))?;
+    applies::as_laterals(&mut statement);
+    Ok(statement)
 }
 
 /// The plan of a statement, all of whose clauses are in it. It takes a large stack.
 async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
-    let mut statement = parsed(state, text)?;
-    understood::understand(&mut statement, &|name| state.scalar_functions().contains_key(name))?;
-    applies::as_laterals(&mut statement);
-    let plan = state.statement_to_plan(statement).await;
-    let plan = plan.map_err(|error| reasons::told(error.into(), state))?;
+    match summary::query_of(text) {
+        None => planned(state, text).await,
+        Some(query) => {
+            let rows = planned(state, &query).await.map_err(|error| mistakes::in_text(error, text))?;
+            planned(state, &summary::statement(&rows, &query)?).await
+        }
+    }
+}
+
+async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
+    let mut letters = Letters::default();
+    let plan = loop {
+        let error = match state.statement_to_plan(prepared(state, text, &letters)?).await {
+            Ok(plan) => break plan,
+            Err(error) => error,
+        };
+        let span = mistakes::span_of(&error, text, &letters, state).await;
+        let is_known = match (span, letters::meant(&error)) {
+            (Some(span), Some(name)) => letters.add(span, name),
+            _ => false,
+        };
+        if !is_known {
+            return Err(mistakes::of_plan(error, span, text, state));
+        }
+    };
+    let plan = order_all::by_columns(described::in_sql(plan)?)?;
     levels::check_levels(&plan)?;
     // The plan of a view comes here again where it is read.
     let is_view = matches!(&plan, LogicalPlan::Ddl(DdlStatement::CreateView(_)));

@@ -1,28 +1,410 @@
-//! Reasons of the library in words of its users.
+//! Reasons of the library in words of its users: no syntax tree, none of its own names, and near names only.
 
+use super::near::{near, near_text};
+use super::type_names::{in_sql, type_names};
+use super::words::Words;
 use crate::error::{Error, nearest, quoted};
+use crate::sql_place::SqlPlace;
 use datafusion::execution::SessionState;
 
-/// The error of a statement. The library names a table by its catalog and its schema, which users of frames
-/// have never heard of, and does not say which tables there are.
-pub(super) fn told(error: Error, state: &SessionState) -> Error {
-    let Error::Value(text) = &error else { return error };
-    let name = text.strip_prefix("table '").and_then(|rest| rest.split_once("' not found"));
-    let Some((name, _)) = name else { return error };
+/// A mistake in other words, and the name in the statement that it is about.
+pub(super) struct Told {
+    pub(super) error: Error,
+    pub(super) name: Option<Name>,
+}
+
+/// A name whose place in the statement is that of the mistake.
+pub(super) struct Name {
+    pub(super) text: String,
+    /// Whether it is right elsewhere: only if it stands there once is its place known.
+    pub(super) is_only: bool,
+}
+
+impl Told {
+    fn plain(error: Error) -> Told {
+        Told { error, name: None }
+    }
+
+    /// A mistake that is the name itself.
+    fn of_name(error: Error, name: &str) -> Told {
+        Told { error, name: Some(Name { text: name.to_owned(), is_only: false }) }
+    }
+
+    /// A mistake in the use of a name.
+    fn of_use(error: Error, name: &str) -> Told {
+        Told { error, name: Some(Name { text: name.to_owned(), is_only: true }) }
+    }
+}
+
+/// The error of a statement in words of its user.
+pub(super) fn told(error: Error, state: &SessionState) -> Told {
+    match error {
+        Error::Key { ref label, .. } => {
+            let label = label.clone();
+            Told::of_name(error, &label)
+        }
+        Error::Value(text) => of_name(&text, state)
+            .or_else(|| of_rule(&text))
+            .unwrap_or_else(|| Told::plain(Error::Value(in_sql(without_tree(&text))))),
+        Error::Sql(text) => of_name(&text, state).unwrap_or_else(|| Told::plain(Error::Sql(text))),
+        Error::Type(text) => of_call(&text),
+        Error::NotImplemented(text) => of_missing(&text),
+        other => Told::plain(other),
+    }
+}
+
+/// A name that nothing has.
+fn of_name(text: &str, state: &SessionState) -> Option<Told> {
+    let name = |before: &str, after: &str| Some(text.strip_prefix(before)?.split_once(after)?.0);
+    if let Some(name) = name("table '", "' not found") {
+        return Some(table(name, state));
+    }
+    if let Some(name) = name("Invalid function '", "'") {
+        return Some(function(name, state));
+    }
+    if let Some(name) = name("table function '", "' not found") {
+        let known = state.table_functions().keys().map(String::as_str);
+        let known = known.chain(super::file_tables::NAMES.iter().copied());
+        let text = format!("no function {name:?} in FROM{}", near_text(name, known));
+        return Some(Told::of_name(Error::Sql(text), name));
+    }
+    if let Some(name) = text.strip_prefix("Ambiguous reference to unqualified field ") {
+        let name = name.trim_matches('"');
+        let text =
+            format!("column {name:?} is in more than one table; write the name of its table before it");
+        return Some(Told::of_name(Error::Value(text), name));
+    }
+    if let Some(name) = text.strip_prefix("Schema contains duplicate qualified field name ") {
+        let table = name.rsplit_once('.').map_or(name, |(table, _)| table).trim_matches('"');
+        let text = format!("two tables {table:?} in FROM; give one of them another name, with AS");
+        return Some(Told::of_name(Error::Value(text), table));
+    }
+    if let Some(name) = name("The window ", " is not defined") {
+        return Some(Told::of_name(
+            Error::Value(format!("no window {name:?}; there is no WINDOW {name} AS (..)")),
+            name,
+        ));
+    }
+    for kind in ["Table", "View"] {
+        let rest = text.strip_prefix(kind).and_then(|rest| rest.strip_prefix(" '"));
+        if let Some((name, rest)) = rest.and_then(|rest| rest.split_once("' ")) {
+            let kind = kind.to_lowercase();
+            let text = match rest.trim_end_matches('.') {
+                "doesn't exist" => {
+                    format!("no {kind} {name:?}{}", near_text(name, tables(state).iter().map(String::as_str)))
+                }
+                rest => format!("{kind} {name:?} {rest}"),
+            };
+            return Some(Told::of_name(Error::Sql(text), name));
+        }
+    }
+    None
+}
+
+/// The tables of a session.
+fn tables(state: &SessionState) -> Vec<String> {
     let usual = &state.config_options().catalog;
     let catalog = state.catalog_list().catalog(&usual.default_catalog);
     let schema = catalog.and_then(|catalog| catalog.schema(&usual.default_schema));
     let mut known = schema.map(|schema| schema.table_names()).unwrap_or_default();
     known.sort();
+    known
+}
+
+/// The library names a table by its catalog and its schema, which users of frames have never heard of, and
+/// does not say which tables there are.
+fn table(name: &str, state: &SessionState) -> Told {
+    let usual = &state.config_options().catalog;
+    let known = tables(state);
     let prefix = format!("{}.{}.", usual.default_catalog, usual.default_schema);
     let name = name.strip_prefix(&prefix).unwrap_or(name);
     let near = nearest(name, known.iter().map(String::as_str));
     let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-    Error::Sql(format!("no table {name:?}; there are {}{near}", quoted(&known)))
+    Told::of_name(Error::Sql(format!("no table {name:?}; there are {}{near}", quoted(&known))), name)
+}
+
+/// Names of functions elsewhere, and what is written here for them.
+const MEANT: [(&str, &str); 33] = [
+    ("average", "avg(..)"),
+    ("charindex", "strpos(.., ..)"),
+    ("cnt", "count(..)"),
+    ("date_diff", "date_trunc('day', a) - date_trunc('day', b)"),
+    ("datediff", "date_trunc('day', a) - date_trunc('day', b)"),
+    ("day", "extract(day from ..)"),
+    ("first", "first_value(.. order by ..)"),
+    ("getdate", "now()"),
+    ("group_concat", "string_agg(.., ',')"),
+    ("hour", "extract(hour from ..)"),
+    ("if", "case when .. then .. else .. end"),
+    ("iff", "case when .. then .. else .. end"),
+    ("isnull", ".. is null"),
+    ("last", "last_value(.. order by ..)"),
+    ("lcase", "lower(..)"),
+    ("len", "length(..)"),
+    ("list", "array_agg(..)"),
+    ("listagg", "string_agg(.., ',')"),
+    ("mid", "substr(.., .., ..)"),
+    ("minute", "extract(minute from ..)"),
+    ("month", "extract(month from ..)"),
+    ("quantile", "percentile_cont(0.5) within group (order by ..)"),
+    ("quarter", "extract(quarter from ..)"),
+    ("regexp_matches", "regexp_like(.., ..)"),
+    ("second", "extract(second from ..)"),
+    ("std", "stddev(..)"),
+    ("strftime", "to_char(.., '%Y-%m-%d')"),
+    ("strptime", "to_timestamp(.., '%Y-%m-%d')"),
+    ("typeof", "arrow_typeof(..)"),
+    ("ucase", "upper(..)"),
+    ("variance", "var_samp(..)"),
+    ("week", "extract(week from ..)"),
+    ("year", "extract(year from ..)"),
+];
+
+fn function(name: &str, state: &SessionState) -> Told {
+    let asked = name.to_lowercase();
+    let meant = MEANT.iter().find(|(known, _)| *known == asked).map(|(_, meant)| *meant);
+    let text = if state.window_functions().contains_key(&asked) {
+        format!("{asked} is a function over rows; write {asked}(..) over (order by ..)")
+    } else if let Some(meant) = meant {
+        format!("no function {name:?}; write {meant}")
+    } else {
+        let known = state.scalar_functions().keys().chain(state.aggregate_functions().keys());
+        let known = known.chain(state.window_functions().keys()).map(String::as_str);
+        format!("no function {name:?}{}", near_text(&asked, known))
+    };
+    Told::of_name(Error::Value(text), name)
+}
+
+/// A rule of SQL that a statement does not follow.
+fn of_rule(text: &str) -> Option<Told> {
+    let value = |text: String| Some(Told::plain(Error::Value(text)));
+    if let Some((_, rest)) = text.split_once(" must be in GROUP BY or an aggregate function: ") {
+        let column = rest.split_once("column \"")?.1.split_once("\" must appear")?.0;
+        let name = column.rsplit('.').next().unwrap_or(column);
+        let text = format!(
+            "column {column:?} is not in GROUP BY; add it there, or take an aggregate of it, such as max({name})"
+        );
+        return Some(Told::of_name(Error::Value(text), name));
+    }
+    if let Some(rest) = text.strip_prefix("HAVING clause references: ") {
+        let condition = in_sql(rest.split_once(" must appear").map_or(rest, |(condition, _)| condition));
+        return value(format!(
+            "HAVING reads a column that is not in GROUP BY: {condition}; rows are chosen by WHERE"
+        ));
+    }
+    if text.starts_with("Aggregate functions are not allowed in the WHERE clause") {
+        return value(
+            "an aggregate in WHERE, which chooses single rows; groups are chosen by HAVING".to_owned(),
+        );
+    }
+    if let Some(rest) = text.strip_prefix("Cannot coerce arithmetic expression ") {
+        let types = in_sql(rest.strip_suffix(" to valid types").unwrap_or(rest));
+        return value(format!("no arithmetic of {types}; write a CAST of one side"));
+    }
+    if let Some(rest) = text.strip_prefix("Cannot create filter with non-boolean predicate ") {
+        let (condition, dtype) = rest.rsplit_once(" returning ")?;
+        let condition = in_sql(condition.trim_matches('\''));
+        return value(format!("a condition is true or false, and {condition} is a {}", in_sql(dtype)));
+    }
+    if let Some((_, rest)) = text.split_once(" require unique expression names but the expression \"") {
+        let column = in_sql(rest.split_once("\" at position ")?.0);
+        return value(format!("two columns {column:?}; give one of them another name, with AS"));
+    }
+    if text.starts_with("Cannot access field at argument") {
+        return value(
+            "a point behind a column that has no fields; a table stands before its column".to_owned(),
+        );
+    }
+    if let Some((_, rest)) = text.split_once("Inconsistent data length across values list: got ") {
+        let (given, wanted) = rest.split_once(" values in row ")?;
+        let wanted = wanted.split_once("expected ")?.1;
+        return value(format!("a row of {given} values, where there are {wanted} columns"));
+    }
+    if text.starts_with("Substring without for/from is not valid") {
+        return Some(Told::of_use(
+            Error::Type("no function substr of one argument; there is substr(text, from, length)".to_owned()),
+            "substr",
+        ));
+    }
+    None
+}
+
+/// A function that has no such arguments.
+fn of_call(text: &str) -> Told {
+    let told = in_sql(without_tree(text));
+    let Some(rest) = told.strip_prefix("no function ") else { return Told::plain(Error::Type(told)) };
+    let name = rest.split_once('(').map_or("", |(name, _)| name).to_owned();
+    // A function that looks at its arguments by itself does not say what it takes.
+    let (call, known) = rest.split_once("; there are ").unwrap_or((rest, ""));
+    let known = if known.contains("UserDefined") || known.contains("VariadicAny") { "" } else { known };
+    let is_numeric = known.contains("(DOUBLE)") || known.contains("(DECIMAL)");
+    let mut text = format!("no function {call}");
+    if !known.is_empty() {
+        text += &format!("; there are {known}");
+    }
+    if call == format!("{name}(VARCHAR)") && is_numeric {
+        text += &format!("; write {name}(try_cast(.. as double))");
+    }
+    Told::of_use(Error::Type(text), &name)
+}
+
+/// A clause, a type or a statement that there is not.
+fn of_missing(text: &str) -> Told {
+    let missing = |text: String| Told::plain(Error::NotImplemented(text));
+    if let Some(name) = text.strip_prefix("Unsupported SQL type ") {
+        let near = near_text(&name.to_lowercase(), type_names());
+        return Told::of_name(Error::NotImplemented(format!("no type {name:?}{near}")), name);
+    }
+    if let Some(statement) = text.strip_prefix("Unsupported SQL statement: ") {
+        let mut words = statement.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        let second = if first == "ALTER" { words.next() } else { None };
+        let words: Vec<&str> = std::iter::once(first).chain(second).collect();
+        return missing(format!("the statement {} is not supported", words.join(" ")));
+    }
+    if let Some(rest) = text.strip_prefix("Unsupported ast node") {
+        let rest = rest.strip_prefix(" in sqltorel:").unwrap_or(rest).trim_start();
+        let node = rest.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default();
+        let text = match node {
+            "Pivot" => "PIVOT is not supported: write sum(..) filter (where ..) for each column".to_owned(),
+            "Unpivot" => "UNPIVOT is not supported: write a UNION ALL of the columns".to_owned(),
+            node => format!("{} is not supported", node.to_uppercase()),
+        };
+        return Told::of_use(Error::NotImplemented(text), node);
+    }
+    if let Some((statement, _)) = text.split_once(" not supported for View table") {
+        let rest = "make a table of it: create table t as select * from ..";
+        return missing(format!("{statement} of files and views is not supported; {rest}"));
+    }
+    if let Some(rest) = text.strip_prefix("Physical plan does not support logical expression ") {
+        let text = if rest.starts_with("WindowFunction") {
+            "a function over rows in WHERE is not supported: write QUALIFY, or a subquery"
+        } else {
+            "an expression that has no place here is not supported"
+        };
+        return missing(text.to_owned());
+    }
+    if text.starts_with("wildcard * with RENAME not supported") {
+        let text = "RENAME behind * is not supported: write * EXCLUDE (column), column AS name";
+        return Told::of_use(Error::NotImplemented(text.to_owned()), "rename");
+    }
+    if text.starts_with("compound identifier: ") {
+        return missing("a name of five or more parts is not supported".to_owned());
+    }
+    missing(in_sql(without_tree(text)))
+}
+
+/// A text without the syntax tree that the library shows behind it.
+fn without_tree(text: &str) -> &str {
+    let Some(at) = text.find(" { ") else { return text };
+    let is_of_tree = |letter: char| letter.is_alphanumeric() || matches!(letter, '(' | '[' | '_');
+    text[..at].trim_end_matches(is_of_tree).trim_end_matches([' ', ':', ','])
+}
+
+/// Words with which a statement begins.
+const STATEMENTS: [&str; 22] = [
+    "alter",
+    "copy",
+    "create",
+    "deallocate",
+    "delete",
+    "describe",
+    "drop",
+    "execute",
+    "explain",
+    "from",
+    "insert",
+    "prepare",
+    "reset",
+    "select",
+    "set",
+    "show",
+    "summarize",
+    "table",
+    "truncate",
+    "update",
+    "values",
+    "with",
+];
+/// Kinds of what statements make and drop.
+const KINDS: [&str; 5] = ["external", "schema", "table", "unique", "view"];
+/// Words with which a part of a query begins.
+const CLAUSES: [&str; 15] = [
+    "except",
+    "from",
+    "group",
+    "having",
+    "intersect",
+    "join",
+    "limit",
+    "offset",
+    "order",
+    "qualify",
+    "union",
+    "using",
+    "values",
+    "where",
+    "window",
+];
+
+/// The reason for which the parser stopped at a place.
+pub(super) fn told_of_syntax(reason: &str, words: &Words<'_>, place: &SqlPlace) -> String {
+    let found = reason.strip_prefix("Expected: ").and_then(|rest| rest.split_once(", found: "));
+    let Some((expected, found)) = found else {
+        if reason.starts_with("Expected close delimiter") {
+            return "a name in double quotes without an end".to_owned();
+        }
+        let mut letters = reason.chars();
+        let first = letters.next().map(|first| first.to_lowercase().to_string()).unwrap_or_default();
+        return without_tree(&(first + letters.as_str())).to_owned();
+    };
+    let is_sign = !expected.chars().any(char::is_alphanumeric);
+    let wanted = match expected {
+        "end of statement" => "the end of the statement".to_owned(),
+        // All that other databases have.
+        kinds if kinds.contains("TABLE, ") => "TABLE or VIEW".to_owned(),
+        sign if is_sign => format!("{sign:?}"),
+        other => other.to_owned(),
+    };
+    let shown = match found {
+        "EOF" => "the end of the statement".to_owned(),
+        text if text.starts_with(['\'', '"']) => text.to_owned(),
+        text => format!("{text:?}"),
+    };
+    format!("expected {wanted}, found {shown}{}", hint(expected, found, words.before(place)))
+}
+
+/// The word that was probably meant.
+fn hint(expected: &str, found: &str, before: Option<&str>) -> String {
+    let meant = |word: &str| format!("; did you mean {}?", word.to_uppercase());
+    let asked = found.to_lowercase();
+    if expected == "an SQL statement" {
+        return near(&asked, STATEMENTS).map(meant).unwrap_or_default();
+    }
+    if expected.contains("object type") || expected.contains("TABLE, ") {
+        return near(&asked, KINDS).map(meant).unwrap_or_default();
+    }
+    if matches!(asked.as_str(), "group" | "order" | "partition") {
+        return meant(&format!("{asked} by"));
+    }
+    if let Some(word) = near(&asked, CLAUSES) {
+        return meant(word);
+    }
+    let before = before.map(|before| (before, before.to_lowercase()));
+    let is_known = |word: &str| CLAUSES.contains(&word) || STATEMENTS.contains(&word);
+    match before {
+        Some((before, lower)) if !is_known(&lower) => match near(&lower, CLAUSES) {
+            Some(word) => format!("; did you mean {} in place of {before:?}?", word.to_uppercase()),
+            None => String::new(),
+        },
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::MEANT;
+    use crate::engine::{Settings, session};
     use crate::sql::SqlSession;
     use crate::{DataFrame, sql};
 
@@ -34,6 +416,7 @@ mod tests {
             error.root().to_string(),
             "no table \"salse\"; there are \"sales\"; did you mean \"sales\"?"
         );
+        assert!(error.to_string().starts_with("line 1, column 15: no table \"salse\""), "{error}");
         let error = sql("select a from x.u", &[]).columns().expect_err("no table");
         assert_eq!(error.root().to_string(), "no table \"datafusion.x.u\"; there are none");
         let mut session = SqlSession::default();
@@ -43,7 +426,22 @@ mod tests {
         {
             let error = session.run(statement).expect_err("no table");
             assert_eq!(error.class(), "ValueError");
-            assert_eq!(error.to_string(), "no table \"u\"; there are \"t\"", "{statement}");
+            assert_eq!(error.root().to_string(), "no table \"u\"; there are \"t\"", "{statement}");
+        }
+    }
+
+    #[test]
+    fn functions_that_stand_for_others_exist() {
+        let state = session(Settings::default());
+        for (name, meant) in MEANT {
+            assert!(!state.scalar_functions().contains_key(name), "{name} exists");
+            assert!(!state.aggregate_functions().contains_key(name), "{name} exists");
+            let Some((function, _)) = meant.split_once('(') else { continue };
+            let is_known = state.scalar_functions().contains_key(function)
+                || state.aggregate_functions().contains_key(function)
+                || state.window_functions().contains_key(function)
+                || function == "extract";
+            assert!(is_known || function.contains(' '), "{function}");
         }
     }
 }

@@ -5,9 +5,9 @@ use super::session_table::SessionTable;
 use super::{explain, files, keys, row_texts};
 use crate::engine::{block_on, block_on_deep, on_deep_stack, session_of_user, unless_cancelled};
 use crate::error::{Error, Result};
-use crate::execute::{Executor, default_executor, execute_in, plan_stages_in};
+use crate::execute::{Executor, default_executor, plan_stages_in};
 use crate::frame::DataFrame;
-use crate::metrics::Metrics;
+use crate::progress::Progress;
 use crate::stage::{JoinedParts, KeptPart, Resident, ResidentTable, Stages};
 use crate::table::Table;
 use crate::write::Staged;
@@ -41,7 +41,8 @@ const PART_ROWS_MIN: usize = 1 << 16;
 /// | `COPY .. TO '..'` | local files of the rows of a table or a query |
 /// | `SET`, `RESET`, `SHOW` | settings of the library; those about exchanges within one process are kept and have no effect |
 /// | `EXPLAIN`, `EXPLAIN ANALYZE` | the stages of a plan, with times if it was run |
-/// | `DESCRIBE`, `SHOW TABLES`, `PREPARE`, `EXECUTE`, `DEALLOCATE` | as in the library |
+/// | `DESCRIBE ..`, `SUMMARIZE ..` | columns of a table or a query; with what their values are like |
+/// | `SHOW TABLES`, `PREPARE`, `EXECUTE`, `DEALLOCATE` | as in the library |
 ///
 /// ```
 /// use tharsis_dataframe::SqlSession;
@@ -55,6 +56,8 @@ const PART_ROWS_MIN: usize = 1 << 16;
 pub struct SqlSession {
     pub(super) context: SessionContext,
     executor: Option<Arc<dyn Executor>>,
+    /// Counts for whoever watches.
+    pub(super) progress: Option<Progress>,
     part_rows_min: usize,
     /// Frames that were registered with capital letters, by their names in lower case.
     lower_names: HashMap<String, Registered>,
@@ -93,7 +96,10 @@ impl SqlSession {
 
     fn new(partitions: usize, executor: Option<Arc<dyn Executor>>) -> SqlSession {
         let context = SessionContext::new_with_state(session_of_user(partitions));
-        SqlSession { context, executor, part_rows_min: PART_ROWS_MIN, lower_names: HashMap::new() }
+        // A list of planners takes another one always.
+        let _known = super::file_tables::known_to(&context);
+        let lower_names = HashMap::new();
+        SqlSession { context, executor, progress: None, part_rows_min: PART_ROWS_MIN, lower_names }
     }
 
     /// Cuts new tables into parts of at least this many rows, up to a part for each partition, so that tasks
@@ -166,10 +172,11 @@ impl SqlSession {
     /// `ValueError` for what is no SQL and for unknown names, `NotImplemented` for statements that are not
     /// supported, and errors of the run.
     pub fn execute(&mut self, statement: &str) -> Result<SqlAnswer> {
+        self.begin_progress();
         let state = self.context.state();
         let plan = block_on_deep(unless_cancelled(super::logical(&state, statement)))?;
         let may_drop = matches!(plan, LogicalPlan::Ddl(_));
-        let answer = self.answer(plan)?;
+        let answer = self.answer(plan).map_err(|error| super::mistakes::of_run(error, statement, &state))?;
         if may_drop {
             self.forget_lower_names()?;
         }
@@ -202,7 +209,7 @@ impl SqlSession {
         }
     }
 
-    fn executor(&self) -> Arc<dyn Executor> {
+    pub(super) fn executor(&self) -> Arc<dyn Executor> {
         self.executor.clone().unwrap_or_else(default_executor)
     }
 
@@ -213,10 +220,6 @@ impl SqlSession {
     /// The rows of a query, where its tasks left them.
     pub(super) fn query(&self, plan: &LogicalPlan) -> Result<Resident> {
         Ok(self.measured(plan)?.0)
-    }
-
-    fn measured(&self, plan: &LogicalPlan) -> Result<(Resident, Metrics)> {
-        execute_in(&self.context.state(), plan, &*self.executor())
     }
 
     /// Runs a statement that needs no tasks, or none but those that have run; gives its rows.

@@ -11,6 +11,7 @@ use super::counted_sets::mark_counted;
 use super::depth::flatten;
 use super::distinct_from::end_operands;
 use super::distinct_names::name_apart;
+use super::limits::write_limits;
 use super::value_names::name_values;
 use crate::error::{Error, Result};
 use datafusion::logical_expr::sqlparser::ast::{
@@ -73,6 +74,7 @@ impl VisitorMut for Reader<'_> {
     type Break = Error;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        flow(write_limits(query))?;
         flow(read_query(query))?;
         flow(read_set(&mut query.body))?;
         name_apart(query);
@@ -174,10 +176,10 @@ fn read_unique(key: &UniqueConstraint) -> Result<()> {
 fn read_query(query: &Query) -> Result<()> {
     let Query {
         with,
-        body,
+        body: _,
         order_by,
         limit_clause: _,
-        // The library refuses it.
+        // It is written as a limit.
         fetch: _,
         locks,
         for_clause,
@@ -199,9 +201,7 @@ fn read_query(query: &Query) -> Result<()> {
         refuse(interpolate.is_some(), "ORDER BY .. INTERPOLATE")?;
         match kind {
             OrderByKind::Expressions(keys) => read_keys(keys)?,
-            OrderByKind::All(_) => {
-                refuse(!matches!(**body, SetExpr::Select(_)), "ORDER BY ALL of more than one SELECT")?;
-            }
+            OrderByKind::All(_) => {}
         }
     }
     for operator in pipe_operators {
@@ -355,12 +355,12 @@ fn read_factor(factor: &TableFactor) -> Result<()> {
             refuse(*with_ordinality, "WITH ORDINALITY")?;
             refuse(!partitions.is_empty(), "PARTITION behind a table")?;
             refuse(json_path.is_some(), "a path behind a table")?;
-            refuse(sample.is_some(), "TABLESAMPLE")?;
+            refuse(sample.is_some(), "TABLESAMPLE (write WHERE random() < 0.1)")?;
             refuse(!index_hints.is_empty(), "an index for a table")?;
             read_alias(alias.as_ref())
         }
         TableFactor::Derived { lateral: _, subquery: _, alias, sample } => {
-            refuse(sample.is_some(), "TABLESAMPLE")?;
+            refuse(sample.is_some(), "TABLESAMPLE (write WHERE random() < 0.1)")?;
             read_alias(alias.as_ref())
         }
         TableFactor::Function { lateral: _, name: _, args: _, with_ordinality, alias } => {

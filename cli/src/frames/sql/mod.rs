@@ -1,5 +1,7 @@
 //! `tharsis sql`: statements over files, from the command line, files, standard input or a shell.
 
+mod bar;
+mod mistakes;
 mod place;
 mod rows;
 mod session;
@@ -13,8 +15,9 @@ use crate::format::{Format, Shown};
 use crate::interrupt::{self, Ends};
 use crate::refusal::Refusal;
 use anyhow::{Context, Result};
+use mistakes::Origin;
 use session::Session;
-use statements::Statements;
+use statements::{Statement, Statements};
 use std::io::{IsTerminal, Read};
 use tharsis::frame::{
     CsvOptions, DataFrame, Error, WriteOptions, read_arrow, read_avro, read_csv, read_json, read_parquet, sql,
@@ -53,7 +56,8 @@ fn answer_all(asked: &SqlArgs, view: rows::View, file: Option<&str>) -> Result<(
         let (Some(query), None) = (all.next(), all.next()) else {
             return Err(Refusal::Statements { problem: "-o FILE takes one query" }.into());
         };
-        return to_file(query.text, asked, path);
+        let file = texts.iter().find_map(|(name, _)| name.as_deref());
+        return to_file(query, Origin { file, is_one: file.is_none() }, asked, path);
     }
     let mut session = Session::new(asked, view)?;
     let with_statements = |text: &str| Statements::of(text).all().next().is_some();
@@ -112,7 +116,9 @@ fn view(asked: &SqlArgs) -> Result<rows::View> {
 }
 
 /// Writes the rows of a query to a file, as they are made.
-fn to_file(query: &str, asked: &SqlArgs, path: &str) -> Result<()> {
+fn to_file(query: Statement<'_>, origin: Origin<'_>, asked: &SqlArgs, path: &str) -> Result<()> {
+    let refused = |cause: Error| mistakes::refusal(&cause, query, origin, 0);
+    let query = query.text;
     let mut tables: Vec<(String, DataFrame)> =
         asked.tables.iter().map(|(name, path)| (name.clone(), table(path))).collect();
     let named = session::named_files(&tharsis::frame::SqlSession::default(), query).map_err(refused)?;
@@ -124,8 +130,9 @@ fn to_file(query: &str, asked: &SqlArgs, path: &str) -> Result<()> {
     Ok(())
 }
 
+/// The refusal of a file that is a table.
 fn refused(cause: Error) -> Refusal {
-    Refusal::Query { at: String::new(), cause: cause.root().clone() }
+    Refusal::Query { at: String::new(), cause: Box::new(cause.root().clone()), shown: String::new() }
 }
 
 /// Writes rows to a file in the format that its ending says.
@@ -141,11 +148,12 @@ fn write(rows: &DataFrame, path: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The frame of a file, a folder or a pattern.
+/// The frame of a file, a folder or a pattern. In SQL a text such as NA is a text: what is missing is empty.
 fn table(path: &str) -> DataFrame {
+    let options = CsvOptions::new().keep_default_na(false);
     match Format::of(path) {
-        Some(Format::Csv) => read_csv(path, CsvOptions::new()),
-        Some(Format::Tsv) => read_csv(path, CsvOptions::new().sep(b'\t')),
+        Some(Format::Csv) => read_csv(path, options),
+        Some(Format::Tsv) => read_csv(path, options.sep(b'\t')),
         Some(Format::Json) => read_json(path),
         Some(Format::Arrow) => read_arrow(path),
         Some(Format::Avro) => read_avro(path),

@@ -1,19 +1,22 @@
 //! A session of the user: statements in turn, tables, and files by their paths.
 
+use super::bar;
+use super::mistakes::{self, Origin};
 use super::rows::{self, View};
 use super::statements::{Statement, Statements};
 use super::table;
 use crate::args::SqlArgs;
 use crate::format::{Format, Shown};
 use crate::output;
-use crate::refusal::{Refusal, UNREAD};
+use crate::refusal::UNREAD;
 use anyhow::Result;
 use std::io::Write;
-use tharsis::frame::{Error, SqlAnswer, SqlSession, Table};
+use tharsis::frame::{Error, Progress, SqlAnswer, SqlSession, Table};
 
 /// The statements of a user.
 pub struct Session {
     inner: SqlSession,
+    progress: Progress,
     /// The way in which rows are written.
     pub view: View,
     is_explained: bool,
@@ -25,11 +28,12 @@ impl Session {
     /// # Errors
     /// `Query` for a file that cannot be read.
     pub fn new(asked: &SqlArgs, view: View) -> Result<Session> {
-        let mut inner = SqlSession::default();
+        let progress = Progress::default();
+        let mut inner = SqlSession::default().progress(&progress);
         for (name, path) in &asked.tables {
             inner.register(name, &table(path)).map_err(super::refused)?;
         }
-        Ok(Session { inner, view, is_explained: asked.explain })
+        Ok(Session { inner, progress, view, is_explained: asked.explain })
     }
 
     /// Answers all statements of a text on standard output, up to the first that fails. If its reader goes
@@ -39,28 +43,25 @@ impl Session {
     /// `Query` with the file and line of the statement that fails, if there are several.
     pub fn run_all(&mut self, file: Option<&str>, text: &str, is_last: bool) -> Result<()> {
         let statements: Vec<Statement<'_>> = Statements::of(text).all().collect();
-        let is_one = file.is_none() && statements.len() < 2;
+        let origin = Origin { file, is_one: file.is_none() && statements.len() < 2 };
         let to = &mut output::Stream::new();
         for (number, statement) in statements.iter().enumerate() {
             let are_left = !is_last || number + 1 < statements.len();
             output::end_unread_with(if are_left { UNREAD } else { 0 });
-            let at = match file {
-                _ if is_one => String::new(),
-                None => format!("line {}: ", statement.line),
-                Some(file) => format!("{file}:{}: ", statement.line),
-            };
-            self.answer(statement.text, at, to)?;
+            self.answer(*statement, origin, to)?;
         }
         Ok(())
     }
 
-    /// Answers a statement that begins at a place of a file.
+    /// Answers a statement.
     ///
     /// # Errors
-    /// `Query`, or an error of the output.
-    pub fn answer(&mut self, statement: &str, at: String, to: &mut dyn Write) -> Result<()> {
-        let answer = self.execute(statement);
-        let answer = answer.map_err(|cause| Refusal::Query { at, cause: cause.root().clone() })?;
+    /// `Query` with the place of the mistake, or an error of the output.
+    pub fn answer(&mut self, statement: Statement<'_>, origin: Origin<'_>, to: &mut dyn Write) -> Result<()> {
+        let progress = self.progress.clone();
+        let answer = bar::shown(&progress, || self.execute(statement.text));
+        let answer = answer
+            .map_err(|cause| mistakes::refusal(&cause, statement, origin, usize::from(self.is_explained)))?;
         match answer {
             SqlAnswer::Rows(table) => match plans(&table) {
                 Some(plans) if self.view.shown == Shown::Table => write!(to, "{plans}")?,
@@ -86,7 +87,8 @@ impl Session {
         });
         let answer = registered.and_then(|()| {
             if self.is_explained {
-                self.inner.execute(&format!("explain {statement}"))
+                // On a line of its own: the places in the statement stay.
+                self.inner.execute(&format!("explain\n{statement}"))
             } else {
                 self.inner.execute(statement)
             }

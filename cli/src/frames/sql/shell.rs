@@ -1,8 +1,9 @@
 //! The shell of `tharsis sql`: statements of several lines, history, completion, and commands with a dot.
 
+use super::mistakes::Origin;
 use super::rows::View;
 use super::session::Session;
-use super::statements::Statements;
+use super::statements::{Statement, Statements};
 use crate::args::SqlArgs;
 use crate::format::Shown;
 use crate::interrupt;
@@ -32,10 +33,12 @@ A statement ends with a semicolon and may have several lines. FROM takes tables 
 Ctrl-C forgets what was typed of a statement, and ends one that runs; a second time, also the shell.";
 
 /// Words of SQL that are completed.
-const KEYWORDS: &str = "all and as asc between by case cast copy count create cross delete desc describe distinct \
-     drop else end except exists explain explain analyze filter from full group having ilike in inner insert \
-     intersect interval into is join left like limit not null nulls offset on or order outer over partition qualify \
-     right rows select set show sum table then true false union unnest update using values view when where window with";
+const KEYWORDS: &str = "all analyze and as asc between by case cast copy count create cross delete desc describe distinct \
+     drop else end except exclude exists explain false fetch filter first from full glob group having \
+     ilike in inner insert intersect interval into is join left like limit not null nulls offset on or \
+     order outer over partition qualify read_arrow read_avro read_csv read_json read_parquet replace \
+     right rows select set show sum summarize table then true union unnest update using values view when \
+     where window with";
 
 /// The tables of the user.
 const TABLES: &str =
@@ -144,7 +147,11 @@ impl Shell {
     /// Answers a statement; whether it did not fail.
     fn answered(&mut self, statement: &str) -> bool {
         let begin = Instant::now();
-        let answered = self.session.answer(statement, String::new(), &mut output::Stream::new());
+        let answered = self.session.answer(
+            Statement::from(statement),
+            Origin { file: None, is_one: true },
+            &mut output::Stream::new(),
+        );
         if self.is_timed {
             output::complain(&format!("({:.3} s)", begin.elapsed().as_secs_f64()));
         }

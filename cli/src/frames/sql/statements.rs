@@ -7,6 +7,15 @@ pub struct Statement<'a> {
     pub text: &'a str,
     /// The line of its first word, from 1.
     pub line: usize,
+    /// The place of its first word in the line, in characters from 1.
+    pub column: usize,
+}
+
+impl<'a> From<&'a str> for Statement<'a> {
+    /// A statement that is all of a text.
+    fn from(text: &'a str) -> Statement<'a> {
+        Statement { text, line: 1, column: 1 }
+    }
 }
 
 /// The statements of a text.
@@ -23,21 +32,25 @@ impl<'a> Statements<'a> {
     pub fn of(text: &'a str) -> Statements<'a> {
         let mut found = Statements::default();
         let (mut at, mut first_word, mut open_comment) = (0, None, None);
-        // The line of a place, counted on from the last one.
-        let (mut counted, mut line) = (0, 1);
-        let mut line_of = |place: usize| {
-            line += text[counted..place].matches('\n').count();
-            counted = place;
-            line
+        // The line and the column of a place, counted on from the last one.
+        let (mut counted, mut line, mut column) = (0, 1, 1);
+        let mut starting_at = |text: &'a str, begin: usize, end: usize| {
+            let between = &text[counted..begin];
+            line += between.matches('\n').count();
+            column = match between.rsplit_once('\n') {
+                Some((_, last)) => last.chars().count() + 1,
+                None => column + between.chars().count(),
+            };
+            counted = begin;
+            Statement { text: &text[begin..end], line, column }
         };
         while let Some(token) = Token::at(text, at) {
             match token.kind {
                 Kind::Semicolon => {
-                    found.whole.extend(
-                        first_word
-                            .take()
-                            .map(|word| Statement { text: text[word..at].trim_end(), line: line_of(word) }),
-                    );
+                    if let Some(word) = first_word.take() {
+                        let whole = starting_at(text, word, at);
+                        found.whole.push(Statement { text: whole.text.trim_end(), ..whole });
+                    }
                 }
                 Kind::Word => first_word = first_word.or(Some(at)),
                 Kind::OpenComment => open_comment = Some(at),
@@ -47,7 +60,7 @@ impl<'a> Statements<'a> {
         }
         // A comment that does not end may be one that the user is still typing.
         let rest = first_word.or(open_comment);
-        found.rest = rest.map(|begin| Statement { text: &text[begin..], line: line_of(begin) });
+        found.rest = rest.map(|begin| starting_at(text, begin, text.len()));
         found
     }
 
@@ -192,6 +205,9 @@ mod tests {
         let all: Vec<usize> =
             Statements::of("-- head\n\nselect 1;\n select\n2; select 3").all().map(|one| one.line).collect();
         assert_eq!(all, [3, 4, 5]);
+        let all: Vec<(usize, usize)> =
+            Statements::of("select 'ü'; a;\n  b; c; 'd").all().map(|one| (one.line, one.column)).collect();
+        assert_eq!(all, [(1, 1), (1, 13), (2, 3), (2, 6), (2, 9)]);
     }
 
     #[test]

@@ -1,0 +1,46 @@
+//! `DESCRIBE`, with the types that statements have.
+
+use super::type_names::type_name;
+use crate::error::Result;
+use crate::frame::DataFrame;
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema};
+use datafusion::logical_expr::LogicalPlan;
+use std::sync::Arc;
+
+/// The plan of a description in the words of SQL; any other plan as it is.
+pub(super) fn in_sql(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let LogicalPlan::DescribeTable(described) = &plan else { return Ok(plan) };
+    let fields = described.schema.fields().iter();
+    let (mut names, mut types, mut nullable) = (Vec::new(), Vec::new(), Vec::new());
+    for field in fields {
+        names.push(field.name().clone());
+        types.push(type_name(field.data_type()));
+        nullable.push(if field.is_nullable() { "YES" } else { "NO" });
+    }
+    let column = |name: &str| Field::new(name, DataType::Utf8, false);
+    let schema = Schema::new(vec![column("column_name"), column("data_type"), column("is_nullable")]);
+    let schema = Arc::new(schema);
+    let texts: Vec<ArrayRef> = vec![
+        Arc::new(StringArray::from(names)),
+        Arc::new(StringArray::from(types)),
+        Arc::new(StringArray::from(nullable)),
+    ];
+    let rows = RecordBatch::try_new(Arc::clone(&schema), texts)?;
+    DataFrame::from_batches(schema, vec![rows]).frame()?.visible()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sql::SqlSession;
+
+    #[test]
+    fn columns_are_described_by_types_of_statements() {
+        let mut session = SqlSession::default();
+        session.run("create table t (a bigint, b text, c decimal(10, 2) not null)").expect("a table");
+        let expected = [["a", "BIGINT", "YES"], ["b", "VARCHAR", "YES"], ["c", "DECIMAL(10,2)", "NO"]];
+        assert_eq!(session.run("describe t").expect("rows"), expected);
+        let rows = session.run("describe select a, [1.5] as l from t").expect("rows");
+        assert_eq!([&rows[0][1], &rows[1][1]], ["BIGINT", "DOUBLE[]"]);
+    }
+}

@@ -1,0 +1,121 @@
+//! Mistakes in statements, with their places in the text.
+//!
+//! The parser says where it stopped. Planning says it of columns only, and only if it is asked to note where
+//! each one stands; so a statement that fails is planned once more, with these notes. Other names are looked
+//! for among the words of the text.
+
+use super::letters::Letters;
+use super::reasons::{Told, told, told_of_syntax};
+use super::words::Words;
+use crate::error::Error;
+use crate::sql_place::SqlPlace;
+use datafusion::common::{DataFusionError, SchemaError, Span};
+use datafusion::execution::SessionState;
+use std::sync::Arc;
+
+/// The mistake that the parser found.
+pub(super) fn of_syntax(error: DataFusionError, text: &str, state: &SessionState) -> Error {
+    let words = Words::of(text, state);
+    let error = Error::from(error);
+    let Error::Sql(reason) = &error else { return error };
+    let (reason, place) = match reason.rsplit_once(" at Line: ") {
+        Some((reason, at)) => match numbers(at) {
+            Some((line, column)) => (reason, words.at(line, column)),
+            None => return error,
+        },
+        None => (reason.as_str(), words.end()),
+    };
+    let told = told_of_syntax(reason, &words, &place);
+    with_place(Error::Sql(told), place)
+}
+
+/// The numbers of `3, Column: 7`.
+fn numbers(at: &str) -> Option<(u64, u64)> {
+    let (line, column) = at.split_once(", Column: ")?;
+    Some((line.parse().ok()?, column.trim().parse().ok()?))
+}
+
+/// The mistake that planning found, at a place that is known or in the use of a name.
+pub(super) fn of_plan(error: DataFusionError, span: Option<Span>, text: &str, state: &SessionState) -> Error {
+    let Told { error, name } = told(error.into(), state);
+    let words = Words::of(text, state);
+    let place = span.map(|span| words.of_span(span));
+    let place = place.or_else(|| name.and_then(|name| words.name(&name.text, name.is_only)));
+    match place {
+        Some(place) => with_place(error, place),
+        None => error,
+    }
+}
+
+/// The place of a mistake that planning found. Places of columns are noted only if they are asked for, so the
+/// statement is planned once more.
+pub(super) async fn span_of(
+    error: &DataFusionError,
+    text: &str,
+    letters: &Letters,
+    state: &SessionState,
+) -> Option<Span> {
+    let known = |error: &DataFusionError| error.diagnostic().and_then(|said| said.span);
+    let is_noted = known(error).is_some() || !may_have_place(error);
+    if is_noted {
+        return known(error);
+    }
+    let mut noting = state.clone();
+    noting.config_mut().options_mut().sql_parser.collect_spans = true;
+    let statement = super::prepared(&noting, text, letters).ok()?;
+    let noted = known(&noting.statement_to_plan(statement).await.err()?);
+    noted.or_else(|| match error.find_root() {
+        // Keys of orders have no notes.
+        DataFusionError::SchemaError(inner, _) => match &**inner {
+            SchemaError::FieldNotFound { field, .. } => Words::of(text, state).key(&field.name),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+/// Whether the error is a mistake in the text, and not one of a file or the machine.
+fn may_have_place(error: &DataFusionError) -> bool {
+    matches!(
+        error.find_root(),
+        DataFusionError::Plan(_) | DataFusionError::NotImplemented(_) | DataFusionError::SchemaError(..)
+    )
+}
+
+/// A clause that is refused, at the place of its first word, if it is one of SQL in capital letters.
+pub(super) fn of_clause(error: Error, text: &str, state: &SessionState) -> Error {
+    let Error::NotImplemented(reason) = &error else { return error };
+    let first = reason.split(|letter: char| !letter.is_ascii_uppercase()).next().unwrap_or_default();
+    let place = if first.len() < 2 { None } else { Words::of(text, state).name(first, true) };
+    match place {
+        Some(place) => with_place(error, place),
+        None => error,
+    }
+}
+
+/// The error of a run in words of users, with the place of the name that it is about.
+pub(super) fn of_run(error: Error, text: &str, state: &SessionState) -> Error {
+    if !matches!(error, Error::NotImplemented(_) | Error::Sql(_) | Error::Type(_) | Error::Value(_)) {
+        return error;
+    }
+    let Told { error, name } = told(error, state);
+    match name.and_then(|name| Words::of(text, state).name(&name.text, name.is_only)) {
+        Some(place) => with_place(error, place),
+        None => error,
+    }
+}
+
+/// The same mistake in a text that has the same places.
+pub(super) fn in_text(error: Error, text: &str) -> Error {
+    let Error::InSql { error, place } = error else { return error };
+    let place = SqlPlace::of(text, place.line(), place.column(), place.width());
+    Error::InSql { error, place: Arc::new(place) }
+}
+
+fn with_place(error: Error, place: SqlPlace) -> Error {
+    match error {
+        // Of a statement within this one, such as that of a view.
+        Error::InSql { .. } => error,
+        error => Error::InSql { error: Arc::new(error), place: Arc::new(place) },
+    }
+}
