@@ -3,7 +3,7 @@
 mod help;
 mod job;
 
-pub use help::read;
+pub use help::{command, read};
 pub use job::{ClusterArgs, JobCommand, SubmitArgs};
 
 use crate::bench::Place;
@@ -49,6 +49,12 @@ pub enum Command {
         kind: String,
         /// Its argument.
         argument: String,
+    },
+    /// Print what a shell needs to complete commands and flags.
+    Completions {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
     },
     /// Look at the settings.
     #[command(subcommand)]
@@ -112,6 +118,11 @@ pub enum Command {
     Jobs(ListArgs),
     /// Show what workers wrote, on all nodes of the cluster or on one.
     Logs(LogsArgs),
+    /// Write manual pages of all commands.
+    Man {
+        /// The folder for them, which is made if there is none.
+        folder: PathBuf,
+    },
     /// Show what lies in a node's store, who keeps it, and what made it.
     Memory {
         /// One JSON object.

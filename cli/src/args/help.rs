@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 /// The commands by what they are for. Each stands in one group.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     ("Begin", &["sql", "eval", "start", "status", "stop"]),
     (
         "Look",
@@ -18,10 +18,11 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Run programs", &["job"]),
     ("Run a cluster", &["node", "gcs", "up", "down", "drain", "join", "token", "authority", "config"]),
     ("Measure", &["bench", "version"]),
+    ("Set up a shell", &["completions", "man"]),
 ];
 
 /// Examples of a command, whose words are divided by a space, and what each does.
-const EXAMPLES: [(&str, &[(&str, &str)]); 36] = [
+const EXAMPLES: [(&str, &[(&str, &str)]); 38] = [
     (
         "sql",
         &[
@@ -152,6 +153,15 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 36] = [
         ],
     ),
     ("version", &[("tharsis version --json", "print the versions for a program")]),
+    (
+        "completions",
+        &[
+            ("tharsis completions bash", "for ~/.local/share/bash-completion/completions/tharsis"),
+            ("tharsis completions zsh", "for a file _tharsis in a folder of $fpath"),
+            ("tharsis completions fish", "for ~/.config/fish/completions/tharsis.fish"),
+        ],
+    ),
+    ("man", &[("tharsis man /usr/local/share/man/man1", "for `man tharsis` and `man tharsis-sql`")]),
 ];
 
 /// Reads the arguments of this process.
@@ -163,7 +173,7 @@ pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Err
 }
 
 /// The command line with its help.
-fn command() -> Command {
+pub fn command() -> Command {
     let command = Args::command();
     let groups = groups(&command);
     let command = command
@@ -182,7 +192,7 @@ fn groups(command: &Command) -> String {
         for name in names {
             let found = command.find_subcommand(name).and_then(Command::get_about);
             let about = found.map(ToString::to_string).unwrap_or_default();
-            let _taken = writeln!(text, "  {name:<10} {about}");
+            let _taken = writeln!(text, "  {name:<11} {about}");
         }
     }
     text + "\nExamples:\n  tharsis sql \"select 40 + 2\"     answer a query\n  tharsis start --head            begin a cluster on this machine\n  \

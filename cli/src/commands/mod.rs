@@ -17,6 +17,7 @@ mod list;
 mod logs;
 mod memory;
 mod node;
+mod pages;
 mod start;
 mod status;
 mod stop;
@@ -49,6 +50,7 @@ pub fn run(args: Args) -> Result<()> {
         Command::Bench(asked) => run_bench(asked),
         Command::BenchFirst { mode } => bench::first_result(&mode),
         Command::BenchPeer { kind, argument } => bench::serve_floor(&kind, &argument),
+        Command::Completions { shell } => pages::completions(shell),
         Command::Config(ConfigCommand::Show { json, settings }) => {
             config::show(&Settings::read(&settings)?, json)
         }
@@ -69,6 +71,7 @@ pub fn run(args: Args) -> Result<()> {
         Command::Job(asked) => job::run(asked),
         Command::Jobs(asked) => list::run(Kind::Jobs, &asked),
         Command::Logs(asked) => logs::run(&asked),
+        Command::Man { folder } => pages::manual(&folder),
         Command::Memory { json, settings } => memory::run(&Settings::read(&settings)?.socket(), json),
         Command::Node { command: Some(NodeCommand::Revoke { id, keep_token, settings }), .. } => {
             token::revoke_machine(&Settings::read(&settings)?, id, keep_token)

@@ -21,6 +21,7 @@ mod hosts;
 mod identity;
 mod nodes;
 mod options;
+mod pages;
 mod port;
 mod settings;
 mod sql;
