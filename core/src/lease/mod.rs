@@ -262,6 +262,13 @@ impl Leases {
         self.workers.iter().map(|(client, worker)| (*client, worker.job))
     }
 
+    /// Jobs that have leases, requests, workers or quotas here.
+    pub fn jobs(&self) -> impl Iterator<Item = JobId> {
+        let leased = self.leases.values().map(|lease| lease.class.job);
+        let with_workers = self.of_job.iter().map(|(job, _)| *job);
+        leased.chain(with_workers).chain(self.quotas.jobs())
+    }
+
     /// Workers of a job.
     pub fn workers_of(&self, job: JobId) -> impl Iterator<Item = ClientId> {
         self.of_job.range((job, ClientId(0))..=(job, ClientId(u32::MAX))).map(|(_, client)| *client)

@@ -68,6 +68,11 @@ impl Quotas {
         self.0.is_empty()
     }
 
+    /// Jobs with quotas.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.0.keys().copied()
+    }
+
     /// A job has ended: nothing is counted any more.
     pub(super) fn end(&mut self, job: JobId) {
         self.0.remove(&job);

@@ -372,6 +372,13 @@ impl Node {
         }
     }
 
+    /// The jobs of other nodes' drivers of which this node has anything that goes with their end.
+    #[must_use]
+    pub fn jobs_of_others(&self) -> BTreeSet<JobId> {
+        let all = self.leases.jobs().chain(self.owner.jobs()).chain(self.involved.jobs());
+        all.filter(|job| !self.clients.is_driven_here(*job) && !self.owner.has_ended(*job)).collect()
+    }
+
     /// Another node says that a job has ended. Each member can say so of each job, and the end goes a long
     /// way: only the node of the driver is believed, and the control store, which are not known here.
     pub(super) fn job_end_told(&mut self, job: JobId, from: NodeId, out: &mut Vec<Action>) {

@@ -36,6 +36,11 @@ impl Involved {
         self.jobs.entry(job).or_default().nodes.insert(node);
     }
 
+    /// The jobs that involve other nodes.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.jobs.keys().copied()
+    }
+
     /// A node is gone.
     pub(super) fn node_gone(&mut self, node: NodeId) {
         for asked in self.jobs.values_mut() {

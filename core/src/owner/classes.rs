@@ -246,18 +246,18 @@ impl Owner {
         self.classes.crowd = left + left.max(looks / LOOKS_PER_CLASS);
     }
 
-    /// Forgets the classes and shapes of ended jobs that have no task and no lease left. Walks all tasks, but
-    /// rarely: [`EndedJobs::is_time`].
+    /// Forgets the classes and shapes of ended jobs that have no task and no lease left.
     pub(super) fn forget_ended_jobs(&mut self, now: Now) {
         if !self.jobs.is_time(now) {
             return;
         }
-        let tasks = self.tasks.iter().map(|(_, task)| task.id().job());
-        let busy: BTreeSet<JobId> =
-            tasks.chain(self.schedule.leased_jobs()).filter(|job| self.jobs.is_ending(*job)).collect();
+        let leased = self.schedule.leased_jobs().filter(|job| self.jobs.is_ending(*job));
+        let with_tasks = self.jobs.ending().filter(|job| self.tasks.has_any_of(*job));
+        let busy: BTreeSet<JobId> = leased.chain(with_tasks).collect();
         let is_over = |job: JobId| self.jobs.is_ending(job) && !busy.contains(&job);
         self.classes.forget_jobs(is_over);
         self.schedule.forget_jobs(is_over);
+        self.jobs.ending().filter(|job| is_over(*job)).for_each(|job| self.tasks.forget_job(job));
         self.jobs.keep(busy);
     }
 }

@@ -186,6 +186,11 @@ impl Owner {
         output.as_ref().is_some_and(is_made) || self.graphs.find(task).is_some()
     }
 
+    /// The jobs that have tasks in the ledger, and some that had any.
+    pub fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.tasks.jobs()
+    }
+
     /// Whether a job has ended.
     #[must_use]
     pub fn has_ended(&self, job: JobId) -> bool {

@@ -41,6 +41,11 @@ impl EndedJobs {
         !self.ending.is_empty()
     }
 
+    /// Jobs that may have classes left.
+    pub(super) fn ending(&self) -> impl Iterator<Item = JobId> {
+        self.ending.iter().copied()
+    }
+
     /// Whether a job may have classes left.
     pub(super) fn is_ending(&self, job: JobId) -> bool {
         self.ending.contains(&job)

@@ -28,7 +28,7 @@ pub use graph::StepTally;
 use super::{Class, Object};
 use crate::Now;
 use crate::slab::{Slab, Slot};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
@@ -59,6 +59,8 @@ pub(super) type StepClass = Result<Slot<Class>, Arc<Failure>>;
 pub(super) struct Graphs {
     entries: Slab<Graph>,
     by_id: IdMap<TaskId, Slot<Graph>>,
+    /// The graphs of each job.
+    of_job: BTreeSet<(JobId, Slot<Graph>)>,
     /// Steps of each job that wait and have no task.
     waiting: IdMap<JobId, usize>,
     /// Steps that have ended, whose graphs do not know it yet, and the failures of those that failed.
@@ -91,6 +93,7 @@ impl Graphs {
     /// Enters a graph without steps.
     pub(super) fn begin(&mut self, id: TaskId, submitter: Submitter) -> Slot<Graph> {
         let graph = self.entries.insert(Graph::new(id, submitter));
+        self.of_job.insert((id.job(), graph));
         let before = self.by_id.insert(id, graph);
         assert!(before.is_none(), "graph {id} is entered twice");
         graph
@@ -103,7 +106,8 @@ impl Graphs {
 
     /// The graphs of a job.
     pub(super) fn of_job(&self, job: JobId) -> Vec<Slot<Graph>> {
-        self.entries.iter().filter(|(_, graph)| graph.id().job() == job).map(|(slot, _)| slot).collect()
+        let all = (job, Slot::from_number(0))..=(job, Slot::from_number(u32::MAX - 1));
+        self.of_job.range(all).map(|(_, graph)| *graph).collect()
     }
 
     /// A client is gone: nobody else sends the parts that it has not sent. Returns its open graphs, and those
@@ -195,6 +199,7 @@ impl Graphs {
             return Vec::new();
         }
         let graph = self.entries.take(slot);
+        self.of_job.remove(&(graph.id().job(), slot));
         if self.by_id.get(&graph.id()) == Some(&slot) {
             self.by_id.remove(&graph.id());
         }
@@ -224,6 +229,8 @@ impl Graphs {
             }
         }
         assert_eq!(waiting, self.waiting, "steps that wait are miscounted");
+        let of_jobs = self.entries.iter().map(|(slot, graph)| (graph.id().job(), slot)).collect();
+        assert_eq!(self.of_job, of_jobs, "graphs of jobs");
         assert!(self.by_id.len() <= self.entries.len(), "a graph is found that is gone");
     }
 }

@@ -6,11 +6,13 @@
 //! | file | concern |
 //! |---|---|
 //! | `mod.rs` | entries: submission, attempts, retries |
+//! | `by_job.rs` | the tasks of each job |
 //! | `state.rs` | states, and the transitions between them |
 //! | `deadlines.rs` | deadlines of unfinished tasks |
 //! | `lineage.rs` | tasks that have ended and are kept, to compute their outputs again |
 //! | `pauses.rs` | pauses before the next attempts of tasks that have failed |
 
+mod by_job;
 mod deadlines;
 mod lineage;
 mod pauses;
@@ -24,6 +26,7 @@ use super::{Class, Object};
 use crate::Now;
 use crate::journal::{About, Entry, Fact, Journal};
 use crate::slab::{COPIED_IN_PLACE_BYTES, Slab, Slot};
+use by_job::ByJob;
 use deadlines::Deadlines;
 use lineage::Lineage;
 use pauses::Pauses;
@@ -41,6 +44,7 @@ pub(super) struct Tasks {
     entries: Slab<Task>,
     /// Unfinished tasks of each job.
     unfinished: IdMap<JobId, usize>,
+    by_job: ByJob,
     lineage: Lineage,
     /// The ends of the times that unfinished tasks have from their callers.
     pub(super) deadlines: Deadlines,
@@ -127,6 +131,7 @@ impl Tasks {
         Self {
             entries: Slab::default(),
             unfinished: IdMap::default(),
+            by_job: ByJob::default(),
             lineage,
             deadlines: Deadlines::default(),
             pauses: Pauses::default(),
@@ -174,14 +179,24 @@ impl Tasks {
         self.unfinished.get(&job).copied().unwrap_or(0)
     }
 
-    /// Tasks of a job, unfinished or kept.
+    /// Tasks of a job: unfinished, kept, or tombstones.
     pub(super) fn of_job(&self, job: JobId) -> Vec<Slot<Task>> {
-        let is_its = |slot: &Slot<Task>| self.entries[*slot].id.job() == job;
-        if self.unfinished_of(job) == 0 {
-            // Only the kept tasks need to be walked, not all tasks of other jobs.
-            return self.lineage.slots().filter(is_its).collect();
-        }
-        self.entries.iter().map(|(slot, _)| slot).filter(is_its).collect()
+        self.by_job.of(job, is_of(&self.entries, job))
+    }
+
+    /// The jobs that have tasks, and some that had any.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.by_job.jobs()
+    }
+
+    /// Whether there is any task of a job.
+    pub(super) fn has_any_of(&self, job: JobId) -> bool {
+        self.by_job.has(job, is_of(&self.entries, job))
+    }
+
+    /// A job that has ended has no tasks left.
+    pub(super) fn forget_job(&mut self, job: JobId) {
+        self.by_job.forget(job);
     }
 
     /// Gives a new task a name of its own.
@@ -276,6 +291,9 @@ impl Tasks {
 
     /// Gives back some memory of entries that are gone; true if there is more.
     pub(super) fn trim(&mut self) -> bool {
+        if self.entries.is_empty() {
+            self.by_job = ByJob::default();
+        }
         self.entries.trim(super::TRIM_PAGES)
     }
 
@@ -320,6 +338,7 @@ impl Tasks {
             }
         }
         assert_eq!(self.unfinished, unfinished, "unfinished tasks are miscounted");
+        self.by_job.check(self.entries.iter().map(|(slot, task)| (slot, task.id.job())));
         let is_unfinished = |task| self.get(task).is_some_and(Task::is_unfinished);
         self.deadlines.check(is_unfinished);
         let is_paused =
@@ -331,6 +350,11 @@ impl Tasks {
         }
         self.check_lineage();
     }
+}
+
+/// Says of slots whether they have a task of a job.
+fn is_of(entries: &Slab<Task>, job: JobId) -> impl Fn(Slot<Task>) -> bool {
+    move |slot| entries.get(slot).is_some_and(|task| task.id.job() == job)
 }
 
 fn count(slots: impl Iterator<Item = Slot<Object>>) -> IdMap<Slot<Object>, u32> {

@@ -23,7 +23,7 @@
 //! The caller changes the place itself, in the same step; [`super::super::Owner::check`] compares them. Every
 //! function here asserts the state that it comes from.
 
-use super::{Inputs, NewTask, OutputSlots, Task, Tasks};
+use super::{Inputs, NewTask, OutputSlots, Task, Tasks, is_of};
 use crate::journal::{About, Fact};
 use crate::slab::Slot;
 use crate::{MS, Now};
@@ -106,7 +106,9 @@ impl Tasks {
         };
         task.set_outputs(new.outputs);
         self.begun(new.id);
-        self.entries.insert(task)
+        let (slot, job) = (self.entries.insert(task), new.id.job());
+        self.by_job.enter(slot, job, is_of(&self.entries, job));
+        slot
     }
 
     /// A task that was just entered waits for so many steps of its graph; the graph tells it when they have
