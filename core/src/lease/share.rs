@@ -29,6 +29,8 @@ pub(super) struct Shares {
 #[derive(Clone, Debug)]
 struct Share {
     weight: u32,
+    /// Whether anybody said so; else it is the default.
+    is_told: bool,
     /// Resources its leases hold, each lease by its fullest resource, in 1/1000 of the node.
     held: u64,
     /// Requests that wait.
@@ -62,8 +64,15 @@ impl Shares {
         let share = self.entry(job);
         share.used = share.used_at(now);
         share.since = now;
-        share.weight = weight.max(1);
+        (share.weight, share.is_told) = (weight.max(1), true);
         assert!(share.since <= now, "the share of {job} is counted in the future");
+    }
+
+    /// Sets the weight of a job unless it is known: it never changes.
+    pub(super) fn hear_weight(&mut self, job: JobId, weight: u32) {
+        if self.jobs.get(&job).is_none_or(|share| !share.is_told) {
+            self.set_weight(job, weight);
+        }
     }
 
     pub(super) fn wait(&mut self, job: JobId) {
@@ -163,7 +172,8 @@ impl Shares {
 
     fn entry(&mut self, job: JobId) -> &mut Share {
         let since = self.now;
-        let fresh = Share { weight: JOB_WEIGHT_DEFAULT, held: 0, waiting: 0, used: 0, since, is_over: false };
+        let weight = JOB_WEIGHT_DEFAULT;
+        let fresh = Share { weight, is_told: false, held: 0, waiting: 0, used: 0, since, is_over: false };
         self.jobs.entry(job).or_insert(fresh)
     }
 
@@ -193,5 +203,26 @@ impl Share {
     fn virtual_time(&self, held: u64, time: Now) -> Virtual {
         let weighted = Virtual::from(held) * Virtual::from(time) * Virtual::from(JOB_WEIGHT_DEFAULT);
         weighted / Virtual::from(self.weight)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each request for a lease says the weight of its job, whoever sends it.
+    #[test]
+    fn the_weight_of_a_job_that_is_known_does_not_change_by_what_others_say() {
+        let (job, late) = (JobId(1), JobId(2));
+        let mut shares = Shares::new(Resources::default());
+        shares.hear_weight(job, 300);
+        shares.hear_weight(job, 1);
+        shares.wait(late);
+        assert_eq!((shares.weight(job), shares.weight(late)), (300, JOB_WEIGHT_DEFAULT));
+        shares.hear_weight(late, 7);
+        shares.hear_weight(late, 9_000);
+        assert_eq!(shares.weight(late), 7, "it waited before anybody said it");
+        shares.set_weight(late, 8);
+        assert_eq!(shares.weight(late), 8, "its driver joins here");
     }
 }

@@ -20,8 +20,8 @@ const ATTEMPTS: u64 = 1 << 63;
 /// Workers whose snapshots are on their way.
 #[derive(Debug, Default)]
 pub(super) struct Checkpoints {
-    /// Each worker, with its number of the request.
-    asked: IdMap<ObjectId, (ClientId, u32)>,
+    /// Each worker, with its number of the request, and the owner of its actor, which answers.
+    asked: IdMap<ObjectId, (ClientId, u32, NodeId)>,
     /// Snapshots of each worker named so far. An attempt lives in one worker, so its snapshots have different
     /// names. The numbers start again at the bound; of two that exist at a time, the order is known.
     counts: IdMap<ClientId, u32>,
@@ -36,7 +36,7 @@ impl Checkpoints {
 
     /// A worker is gone: nobody waits for its answers.
     pub(super) fn client_gone(&mut self, client: ClientId) {
-        self.asked.retain(|_, (asker, _)| *asker != client);
+        self.asked.retain(|_, (asker, ..)| *asker != client);
         self.counts.remove(&client);
     }
 
@@ -71,7 +71,7 @@ impl Node {
                 Err(failure) => return out.push(refuse(failure).to(client)),
             },
         };
-        self.checkpoints.asked.insert(object, (client, request));
+        self.checkpoints.asked.insert(object, (client, request, owner));
         let nested = self.hand_over(object, owner, &value, nested);
         let snapshot = Output { value, nested };
         let offered = ActorSnapshot { lease, actor, attempt, object, snapshot };
@@ -99,14 +99,17 @@ impl Node {
         if lives { self.owner.lend_references(&nested, owner) } else { nested }
     }
 
-    /// The owner of an actor keeps its snapshot, or does not.
-    pub(super) fn checkpoint_ended(
+    /// The owner of an actor keeps its snapshot, or does not. What others say of it is ignored.
+    pub(super) fn checkpointed(
         &mut self,
+        from: NodeId,
         object: ObjectId,
         refusal: Option<Arc<Failure>>,
         out: &mut Vec<Action>,
     ) {
-        if let Some((client, request)) = self.checkpoints.asked.remove(&object) {
+        let asked = self.checkpoints.asked.get(&object).copied();
+        if let Some((client, request, _)) = asked.filter(|(.., owner)| *owner == from) {
+            self.checkpoints.asked.remove(&object);
             out.push(Record::CheckpointEnded { request, refusal }.to(client));
         }
     }

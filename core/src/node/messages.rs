@@ -116,7 +116,7 @@ impl Node {
                 self.lease_change(out, |leases, effects| leases.attach((from, lease), actor, effects));
             }
             Message::ActorCheckpoint(offered) => self.checkpoint_offered(from, *offered, out),
-            Message::ActorCheckpointed { object, refusal } => self.checkpoint_ended(object, refusal, out),
+            Message::ActorCheckpointed { object, refusal } => self.checkpointed(from, object, refusal, out),
             Message::ActorRestart { actor } => self.actor_restart(from, actor, out),
             Message::BorrowAdded { reference } => self.owner.borrowed(from, reference),
             Message::BorrowReleased { object, count } => {
@@ -150,7 +150,7 @@ impl Node {
             Message::ObjectFree { object } => self.drop_lent_copy(object, from),
             Message::ObjectLocate { object } => self.owner.locate(from, object, &mut self.effects),
             Message::ObjectState { object, state, nested } => {
-                self.owner.located(from, object, state, &nested, &mut self.effects);
+                self.owner.owner_told(from, object, state, &nested, &mut self.effects);
             }
             Message::Quota(message) => self.quota_message(from, message, out),
             Message::ReadEnded { object } => self.transfers.reader_ended(object, from),
@@ -187,7 +187,7 @@ impl Node {
         if let Some(terms) = quota {
             self.quota_heard(job, terms);
         }
-        self.leases.set_weight(job, weight);
+        self.leases.hear_weight(job, weight);
         self.listeners.add(self.now, from, self.view.is_small());
     }
 

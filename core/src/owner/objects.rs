@@ -12,7 +12,7 @@ use crate::slab::Slot;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tharsis_types::hash::IdSet;
-use tharsis_types::peer::RemoteState;
+use tharsis_types::peer::{Message, RemoteState};
 use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId};
 
 /// Waiting tasks to wake, each with an argument whose value has come.
@@ -217,7 +217,26 @@ impl Owner {
         }
     }
 
-    /// Another node told the state of an object.
+    /// Another node told the state of an object, as its owner. Of another one it is not taken: whatever it
+    /// lent with its message goes back.
+    pub fn owner_told(
+        &mut self,
+        from: NodeId,
+        object: ObjectId,
+        state: RemoteState,
+        nested: &[RefId],
+        out: &mut Vec<Effect>,
+    ) {
+        if self.references.is_owned_by(&object, from) {
+            return self.located(from, object, state, nested, out);
+        }
+        for reference in nested {
+            let message = Message::BorrowReleased { object: reference.object, count: 1 };
+            out.push(Effect::Send { to: from, message });
+        }
+    }
+
+    /// The state of an object as another node knows it: its owner, or one that sends it as an argument.
     pub fn located(
         &mut self,
         from: NodeId,

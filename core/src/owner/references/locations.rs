@@ -51,6 +51,11 @@ impl References {
         Some(slot)
     }
 
+    /// Whether an object is that of another node, as far as this one knows.
+    pub(in crate::owner) fn is_owned_by(&self, object: &ObjectId, node: NodeId) -> bool {
+        self.objects.find(object).is_some_and(|slot| self.objects[slot].owner() == Some(node))
+    }
+
     /// A node told the state of an object. Returns the value to set if the object is a proxy here without a
     /// value.
     pub(in crate::owner) fn located(
