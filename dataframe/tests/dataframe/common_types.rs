@@ -5,6 +5,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, TimeUnit};
 use std::sync::Arc;
 use tharsis_dataframe::{DataFrame, Fill, Join, JoinKind, LocalExecutor, Merge, Series, Value, date_range};
+use tharsis_trials::is_long;
 
 /// Types of columns, of each kind of values.
 fn types() -> Vec<DataType> {
@@ -61,6 +62,12 @@ fn fault(step: &str, frame: &DataFrame) -> Option<String> {
     })
 }
 
+/// Steps that are tried for a pair, by the numbers of the pair and of the step. A long run tries all, a usual
+/// one a third: each type still meets each other one, and each step has each type.
+fn is_tried(one: usize, other: usize, step: usize) -> bool {
+    is_long() || (one + other + step).is_multiple_of(3)
+}
+
 fn assert_none(faults: &[String]) {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
@@ -68,8 +75,8 @@ fn assert_none(faults: &[String]) {
 #[test]
 fn rows_of_two_frames_have_the_types_of_the_plan() {
     let mut faults = Vec::new();
-    for one in types() {
-        for other in types() {
+    for (one_at, one) in types().into_iter().enumerate() {
+        for (other_at, other) in types().into_iter().enumerate() {
             let (left, right) = (rows(0, &one), rows(1, &other));
             let is_late = left.col("k").gt(0);
             let steps = [
@@ -91,7 +98,8 @@ fn rows_of_two_frames_have_the_types_of_the_plan() {
                     left.set_index(["x"]).join(&right.set_index(["x"]), join).reset_index(false)
                 }),
             ];
-            let found = steps.iter().filter_map(|(step, frame)| fault(step, frame));
+            let tried = steps.iter().enumerate().filter(|(at, _)| is_tried(one_at, other_at, *at));
+            let found = tried.filter_map(|(_, (step, frame))| fault(step, frame));
             faults.extend(found.map(|fault| format!("{one} and {other}: {fault}")));
         }
     }
@@ -113,11 +121,11 @@ fn values_of_a_program_do_not_change_what_the_plan_says() {
         ]
     };
     let mut faults = Vec::new();
-    for dtype in types() {
+    for (dtype_at, dtype) in types().into_iter().enumerate() {
         let frame = rows(0, &dtype);
         let x = frame.col("x");
         let is_late = frame.col("k").gt(0);
-        for value in values() {
+        for (value_at, value) in values().into_iter().enumerate() {
             let of = |series: Series| frame.assign("x", &series);
             let steps = [
                 ("fillna", frame.fillna(value.clone())),
@@ -127,7 +135,8 @@ fn values_of_a_program_do_not_change_what_the_plan_says() {
                 ("replace", frame.replace([(Value::from(1), value.clone())])),
                 ("reindex", frame.select(["x"]).reindex_filled([0, 7], value.clone())),
             ];
-            let found = steps.iter().filter_map(|(step, frame)| fault(step, frame));
+            let tried = steps.iter().enumerate().filter(|(at, _)| is_tried(dtype_at, value_at, *at));
+            let found = tried.filter_map(|(_, (step, frame))| fault(step, frame));
             faults.extend(found.map(|fault| format!("{dtype} and {value}: {fault}")));
         }
     }
