@@ -24,7 +24,7 @@
 //! | `forge c a grant \| deny \| recall \| revoke LEASE` | a node sends this message about another node's lease, even if it was not asked for it |
 //! | `forge c a end JOB`, `forge c a cancel \| restart t1` | a node says that a job has ended, or that a task or actor of another node is to stop |
 //! | `net`, `lose` | all packets on their way arrive, or are lost |
-//! | `drain b MS` | a node is to leave within this time |
+//! | `drain b MS`, `isolated b`, `reached b` | a node is to leave within this time; reaches nobody; reaches somebody again |
 //! | `programs b N` | as many submitted programs run at a node now |
 //! | `tick MS` | time passes |
 //! | `die b [unheard]` | a node dies, and the others are told, or not yet |
@@ -282,6 +282,8 @@ impl World {
                 let within = ms.parse::<u64>().unwrap() * MS;
                 self.feed(host, Event::DrainWanted { within });
             }
+            ("isolated", [host]) => self.feed(host, Event::IsolationChanged { is_isolated: true }),
+            ("reached", [host]) => self.feed(host, Event::IsolationChanged { is_isolated: false }),
             ("tick", [ms]) => self.tick(ms.parse().unwrap()),
             ("die", [host, rest @ ..]) => self.die(host, rest != ["unheard"]),
             ("hear", [host, gone]) => self.feed(host, Event::MemberLeft { node: node_id(gone) }),

@@ -51,9 +51,7 @@ impl Receiver for Dispatcher {
             ToClient::RetireRegions => self.regions.retire_unused(link),
             ToClient::Run { slot, class, attempt, task, payload, arguments, name } => {
                 self.work.accept(slot, class, attempt, (task, name), payload, arguments)?;
-                if self.work.is_lent() {
-                    self.work.give_back(link, u32::MAX);
-                }
+                self.work.give_back_arrived(link);
                 link.inbound.wake_bystanders();
             }
             ToClient::Shutdown { reason } => return Err(Failure::new(FailureKind::Shutdown, reason)),

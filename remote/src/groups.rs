@@ -100,6 +100,11 @@ impl<R> Groups<R> {
         })
     }
 
+    /// Takes all calls that have not started out of their queues.
+    pub(crate) fn take_all(&self) -> Vec<R> {
+        self.0.iter().flat_map(|group| std::mem::take(&mut group.line.lock().runs)).collect()
+    }
+
     /// Ends all threads once the calls that are queued have ended.
     pub(crate) fn leave(&self) {
         for group in &self.0 {

@@ -6,6 +6,9 @@
 //! started wait like the task itself: the slot is lent when the first thread waits, and taken back when the
 //! last one has its value.
 //!
+//! The calls that an actor was sent are for no other worker: they are not handed back for the sake of one
+//! that waits. A node that asks for them may not have them begun now, and sends them again later.
+//!
 //! `worker.rs` runs the tasks. A driver gets no work from its node.
 
 use crate::codec::Payload;
@@ -210,8 +213,8 @@ impl Work {
         self.is_lent.load(Ordering::SeqCst)
     }
 
-    /// From now on all tasks are calls of the actor that lives here: none is handed back. `limits` are those
-    /// of its groups, if it runs several calls at the same time.
+    /// From now on all tasks are calls of the actor that lives here: none is handed back unasked. `limits`
+    /// are those of its groups, if it runs several calls at the same time.
     pub(crate) fn belongs_to_actor(&self, limits: &[u32]) {
         if !limits.is_empty() {
             self.groups.get_or_init(|| Arc::new(Groups::new(limits)));
@@ -254,14 +257,15 @@ impl Work {
 
     /// Removes up to `count` tasks that were not started, the last ones first; returns their packed slots.
     fn take_back(&self, count: usize) -> Vec<u8> {
-        if self.hosts.load(Ordering::SeqCst) {
-            return Vec::new();
-        }
         let mut running = self.running.lock();
         let mut queue = self.queue.lock();
         let kept = queue.len().saturating_sub(count);
-        let taken = queue.split_off(kept);
+        let mut taken = Vec::from(queue.split_off(kept));
         drop(queue);
+        // Nobody asks an actor for some of its calls.
+        if let Some(groups) = self.groups.get().filter(|_| taken.len() < count) {
+            taken.extend(groups.take_all());
+        }
         for run in &taken {
             running.at_hand.remove(&run.slot);
         }
@@ -340,6 +344,13 @@ impl Work {
         Cancelled::Marked
     }
 
+    /// Hands back the tasks that have arrived while the slot is lent. Those of an actor wait here.
+    pub(crate) fn give_back_arrived(&self, link: &Link) {
+        if self.is_lent() && !self.hosts.load(Ordering::SeqCst) {
+            self.give_back(link, u32::MAX);
+        }
+    }
+
     /// Hands back tasks that were not started. The answer is sent even if there are none.
     pub(crate) fn give_back(&self, link: &Link, count: u32) {
         let slots = self.take_back(count as usize);
@@ -403,7 +414,8 @@ impl Work {
         // The mark is set before the queue is emptied, so a task that is queued meanwhile is either taken
         // here or handed back on arrival.
         self.is_lent.store(true, Ordering::SeqCst);
-        let slots = self.take_back(usize::MAX);
+        let hosts = self.hosts.load(Ordering::SeqCst);
+        let slots = if hosts { Vec::new() } else { self.take_back(usize::MAX) };
         let returned = SlotsView::new(&slots).map_err(|bad| Error::internal(bad.to_string()))?;
         link.send(&FromClient::Blocked { returned })
     }
@@ -528,6 +540,38 @@ mod tests {
         accept(&work, 7);
         let run = work.next().unwrap();
         assert!(!begin(&work, &run), "another task has the slot");
+    }
+
+    /// Packed slots.
+    fn packed(slots: &[u32]) -> Vec<u8> {
+        slots.iter().flat_map(|slot| slot.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn the_calls_of_an_actor_are_handed_back_when_they_are_asked_for_and_come_again() {
+        let work = work_with([1, 2, 3]);
+        work.belongs_to_actor(&[]);
+        let first = work.next().unwrap();
+        assert!(!begin(&work, &first));
+        assert_eq!(work.take_back(usize::MAX), packed(&[2, 3]));
+        assert!(!work.has_next(), "nothing more begins");
+        assert!(matches!(work.cancel(3), Cancelled::Marked), "the node knows that it has it");
+        [2, 3].into_iter().for_each(|slot| accept(&work, slot));
+        let again: Vec<_> = std::iter::from_fn(|| work.next()).map(|run| begin(&work, &run)).collect();
+        assert_eq!(again, [false, false], "a cancellation that found nothing is the node's to remember");
+    }
+
+    #[test]
+    fn the_calls_in_groups_of_an_actor_are_handed_back_too() {
+        let work = work_with([1, 2, 3]);
+        work.belongs_to_actor(&[1]);
+        let groups = work.groups().unwrap();
+        let [first, second] = [work.next().unwrap(), work.next().unwrap()];
+        assert!(groups.push(0, first) && !groups.push(0, second));
+        let first = groups.next(0).unwrap();
+        assert!(!begin(&work, &first));
+        assert_eq!(work.take_back(usize::MAX), packed(&[3, 2]));
+        assert_eq!(work.running.lock().at_hand.keys().copied().collect::<Vec<_>>(), [1]);
     }
 
     #[test]

@@ -95,6 +95,12 @@ impl Leases {
         self.hosts.by_worker.get(&client).copied()
     }
 
+    /// The workers of living actors.
+    #[must_use]
+    pub fn hosts(&self) -> Vec<ClientId> {
+        self.hosts.by_worker.keys().copied().collect()
+    }
+
     /// Whether a worker belongs to an actor.
     #[must_use]
     pub fn is_host(&self, client: ClientId) -> bool {

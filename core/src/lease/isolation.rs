@@ -39,8 +39,15 @@ impl Leases {
         self.place_waiting(out);
     }
 
-    /// Whether requests of a job are placed now.
-    pub(super) fn serves(&self, job: JobId) -> bool {
+    /// Whether the requests of all jobs are placed.
+    #[must_use]
+    pub fn serves_all(&self) -> bool {
+        self.served.is_none()
+    }
+
+    /// Whether requests of a job are placed now, and its runs begin.
+    #[must_use]
+    pub fn serves(&self, job: JobId) -> bool {
         self.served.as_ref().is_none_or(|served| served.contains(&job))
     }
 }

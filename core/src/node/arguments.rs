@@ -13,43 +13,59 @@ use tharsis_types::{ClientId, Failure, FailureKind, ObjectId};
 impl Node {
     /// All arguments of a run are here, as far as the ledger knew when they were wanted.
     pub(super) fn arguments_ready(&mut self, slot: Slot<Run>, out: &mut Vec<Action>) {
+        let Some(client) = self.runs.get(slot).map(|run| run.client) else { return };
+        if self.send_ready(slot, out) {
+            self.next_in_order(client, out);
+        }
+    }
+
+    /// Sends a run to its worker if it may begin and its arguments are here; true if it was sent.
+    fn send_ready(&mut self, slot: Slot<Run>, out: &mut Vec<Action>) -> bool {
         // An earlier effect of the same step may have ended it.
         // Or it was sent with the one before it, whose arguments came in the same step.
-        let Some(run) = self.runs.get(slot).filter(|run| run.is_staging()) else { return };
+        let Some(run) = self.runs.get(slot).filter(|run| run.is_staging()) else { return false };
         let client = run.client;
-        match self.failed_argument(slot) {
-            None => {}
-            Some(Some(failure)) => return self.arguments_refused(slot, failure, out),
-            Some(None) => return self.return_run(slot, out),
+        if let Some(failed) = self.failed_argument(slot) {
+            match failed {
+                Some(failure) => self.arguments_refused(slot, failure, out),
+                None => self.return_run(slot, out),
+            }
+            return false;
         }
         let mut missing = self.runs.pin_arguments(slot, &self.owner, &mut self.store);
         if !missing.is_empty() {
             missing.iter_mut().for_each(|m| m.holders = self.holders(m.object));
-            return self.want(Purpose::Arguments(slot), missing, out);
+            self.want(Purpose::Arguments(slot), missing, out);
+            return false;
         }
-        let keeps_order = self.leases.is_host(client) && self.runs[slot].rules.keep_order();
-        if keeps_order && self.runs.waits_behind_another(slot) {
-            return;
+        let run = &self.runs[slot];
+        let keeps_order = self.leases.is_host(client) && run.rules.keep_order();
+        if !self.may_begin(run) || keeps_order && self.runs.waits_behind_another(slot) {
+            return false;
         }
         self.runs.sent(slot);
         self.mark_first(client);
         out.push(Record::Run { run: slot.number() }.to(client));
-        self.next_in_order(client, out);
+        true
     }
 
     /// The calls of each caller of an actor are sent in order: sends those that have their arguments and
     /// waited for one before them.
     pub(super) fn next_in_order(&mut self, client: ClientId, out: &mut Vec<Action>) {
-        if !self.leases.is_host(client) {
-            return;
+        while self.leases.is_host(client) {
+            let next = self.runs.first_staging(client, |slot| self.may_be_sent(slot));
+            let Some(next) = next else { return };
+            if !self.send_ready(next, out) {
+                return;
+            }
         }
-        let (pulls, leases, runs) = (&self.pulls, &self.leases, &self.runs);
-        let is_ready = |slot: Slot<Run>| {
-            !pulls.has_bundle(Purpose::Arguments(slot)) && !leases.is_closed(runs[slot].lease)
-        };
-        if let Some(next) = self.runs.first_staging(client, is_ready) {
-            self.arguments_ready(next, out);
-        }
+    }
+
+    /// Whether a run waits for nothing but its turn.
+    pub(super) fn may_be_sent(&self, slot: Slot<Run>) -> bool {
+        let run = &self.runs[slot];
+        let has_arguments = !self.pulls.has_bundle(Purpose::Arguments(slot));
+        has_arguments && !self.leases.is_closed(run.lease) && self.may_begin(run)
     }
 
     /// Notes the time from which the first run of a worker may have started. If the memory of the run is

@@ -131,8 +131,9 @@ impl Node {
         let client = run.client;
         assert_eq!(self.leases.worker(run.lease), Some(client), "a run is not under its worker's lease");
         let slot = self.runs.insert(run);
-        // The calls of an actor keep their order: they wait behind the blocked one.
-        if self.leases.is_blocked(client) && !self.leases.is_host(client) {
+        // The calls of an actor keep their order: they wait behind the blocked one, and until they may begin.
+        let waits_here = self.leases.is_host(client);
+        if !waits_here && (self.leases.is_blocked(client) || !self.may_begin(&self.runs[slot])) {
             self.return_run(slot, out);
         } else {
             self.arguments_ready(slot, out);

@@ -57,6 +57,9 @@ impl Node {
     /// Takes back runs that a worker has not started. It may name any run: those of other workers are
     /// ignored.
     pub(super) fn given_back(&mut self, client: ClientId, returned: &[u32], out: &mut Vec<Action>) {
+        if self.leases.is_host(client) {
+            return self.calls_given_back(client, returned, out);
+        }
         for slot in returned.iter().copied().map(Slot::from_number) {
             if self.runs.get(slot).is_some_and(|run| run.client == client) {
                 self.return_run(slot, out);
@@ -69,7 +72,7 @@ impl Node {
     /// Gives back the runs of a worker that have not started, whether they are sent or not.
     pub(super) fn unstarted_given_back(&mut self, client: ClientId, out: &mut Vec<Action>) {
         if self.leases.is_host(client) {
-            // No other worker can run them, and they keep their order.
+            // No other worker can run them, and they keep their order: they wait here if they must.
             return;
         }
         self.staging_given_back(client, out);
@@ -133,7 +136,7 @@ impl Node {
 
     /// The owner of a lease takes back the runs that have not started under it.
     pub(super) fn steal_back(&mut self, key: LeaseKey, out: &mut Vec<Action>) {
-        if let Some(client) = self.leases.worker(key) {
+        if let Some(client) = self.leases.worker(key).filter(|client| !self.leases.is_host(*client)) {
             self.staging_behind_given_back(client, out);
             out.push(Record::StealBack { count: u32::MAX }.to(client));
         }
@@ -190,6 +193,7 @@ impl Node {
             self.runs.doom(slot);
             self.kill_for(client, slot, failure, out);
         } else {
+            self.runs.stops(slot);
             out.push(Record::CancelRun { run: slot.number() }.to(client));
         }
     }

@@ -90,10 +90,9 @@ impl Cluster {
                 self.start_next(host, id);
             }
             ClientRecord::StealBack(count) => {
-                // Calls that were sent to an actor stay with it.
-                let count = if client.actor.is_some() { 0 } else { count as usize };
-                let keep = client.queue.len().saturating_sub(count);
-                let returned = client.queue.split_off(keep).iter().map(|r| r.run).collect();
+                let keep = client.queue.len().saturating_sub(count as usize);
+                let back = client.queue.split_off(keep).into_iter().chain(client.side_queue.drain(..));
+                let returned = back.map(|record| record.run).collect();
                 self.send(host, id, Event::GivenBack { client: id, returned });
             }
             ClientRecord::Stop => {

@@ -6,10 +6,10 @@
 //!
 //! | state | meaning | enters by | leaves by |
 //! |---|---|---|---|
-//! | staging | not all arguments are in the local arena | `insert` | `sent`, `remove` |
-//! | sent | with its worker, behind others | `sent` | `mark_first`, `remove` |
-//! | sent and first | started, as far as the node can know | `mark_first` | `doom`, `doom_overdue`, `remove` |
-//! | doomed | its worker is being killed because of it | `doom`, `doom_overdue` | `remove` |
+//! | staging | not all arguments are in the local arena, or it may not begin yet | `insert`, `unsent` | `sent`, `remove` |
+//! | sent | with its worker, behind others | `sent` | `mark_first`, `unsent`, `remove` |
+//! | sent and first | started, as far as the node can know | `mark_first` | `doom`, `doom_overdue`, `unsent`, `remove` |
+//! | doomed | its worker is being killed because of it | `doom`, `doom_overdue` | `unsent`, `remove` |
 //!
 //! | file | concern |
 //! |---|---|
@@ -52,6 +52,11 @@ pub(super) struct Runs {
     children: IdMap<TaskId, Children>,
     /// Runs that have begun and have a timeout, by the end of it.
     timed: BTreeSet<(Now, Slot<Run>)>,
+    /// Runs that were sent and whose workers were told to stop them.
+    stopping: BTreeSet<Slot<Run>>,
+    /// Workers of actors that were asked for the calls that they have not begun, and have not answered: what
+    /// they were sent now would overtake those.
+    asked_back: BTreeSet<ClientId>,
     journal: Journal,
 }
 
@@ -134,6 +139,45 @@ impl Runs {
         }
     }
 
+    /// The worker of an actor is asked for the calls that it has not begun. False if it was asked already.
+    pub(super) fn ask_back(&mut self, client: ClientId) -> bool {
+        self.asked_back.insert(client)
+    }
+
+    /// Whether a worker was asked, and has not answered.
+    pub(super) fn is_asked_back(&self, client: ClientId) -> bool {
+        self.asked_back.contains(&client)
+    }
+
+    /// A worker hands back runs that it has not begun and is to have again: they stand before those that wait
+    /// for arguments, in their order. Returns them.
+    pub(super) fn unsent(&mut self, client: ClientId, returned: &BTreeSet<Slot<Run>>) -> Vec<Slot<Run>> {
+        self.asked_back.remove(&client);
+        let Some(line) = self.of_worker.get_mut(&client) else { return Vec::new() };
+        let runs = &mut self.runs;
+        let is_back = |slot: &Slot<Run>| returned.contains(slot) && !runs[*slot].is_staging();
+        let back: Vec<_> = line.iter().copied().filter(is_back).collect();
+        for slot in &back {
+            let run = &mut runs[*slot];
+            if let Some(due) = run.due() {
+                self.timed.remove(&(due, *slot));
+            }
+            run.stage = Stage::Staging;
+        }
+        line.make_contiguous().sort_by_key(|slot| runs[*slot].is_staging());
+        back
+    }
+
+    /// The worker of a run is told to stop it. It may have handed the run back before it hears of that.
+    pub(super) fn stops(&mut self, slot: Slot<Run>) {
+        self.stopping.insert(slot);
+    }
+
+    /// Whether the worker of a run was told to stop it.
+    pub(super) fn is_stopping(&self, slot: Slot<Run>) -> bool {
+        self.stopping.contains(&slot)
+    }
+
     /// Notes the time from which the first run of a worker may have started; returns the run if that is new.
     pub(super) fn mark_first(&mut self, now: Now, client: ClientId) -> Option<&Run> {
         let first = *self.of_worker.get(&client)?.front()?;
@@ -186,6 +230,9 @@ impl Runs {
         if let Some(due) = run.due() {
             self.timed.remove(&(due, slot));
         }
+        if !self.stopping.is_empty() {
+            self.stopping.remove(&slot);
+        }
         if run.is_lent() {
             self.journal.note(About::Task(run.task), Fact::RunEnded(run.client));
         }
@@ -205,6 +252,7 @@ impl Runs {
 
     /// Removes the line of a worker that is gone. The caller removes the runs, in the same step.
     pub(super) fn take_line(&mut self, client: ClientId) -> Line {
+        self.asked_back.remove(&client);
         self.of_worker.remove(&client).unwrap_or_default()
     }
 
@@ -375,15 +423,18 @@ impl Runs {
         for parent in self.children.keys() {
             assert!(self.find(*parent).is_some(), "{parent} has submitted tasks and does not run here");
         }
+        assert!(self.stopping.iter().all(|slot| self.get(*slot).is_some()), "a run is stopped that is gone");
     }
 
     /// Sizes of tables that must be empty when nothing is under way.
-    pub(super) fn leftovers(&self) -> [(&'static str, usize); 4] {
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 6] {
         [
             ("tasks that run", self.of_task.len()),
             ("runs", self.runs.len()),
             ("workers with runs", self.of_worker.len()),
             ("tasks that submitted others", self.children.len()),
+            ("runs that are being stopped", self.stopping.len()),
+            ("workers that were asked for calls", self.asked_back.len()),
         ]
     }
 }
@@ -425,6 +476,23 @@ mod tests {
         assert_eq!(runs.line(WORKER), [slots[2], slots[1], slots[0]]);
         runs.check();
         assert_eq!(runs[slots[2]].first_since(), Some(5));
+    }
+
+    #[test]
+    fn runs_that_are_handed_back_stand_before_those_that_wait_for_arguments() {
+        let mut runs = Runs::default();
+        let slots = [0, 1, 2, 3, 4].map(|number| insert(&mut runs, number));
+        slots[..4].iter().for_each(|slot| runs.sent(*slot));
+        assert!(runs.mark_first(5, WORKER).is_some());
+        let returned = [slots[3], slots[1], slots[4]].into_iter().collect();
+        assert_eq!(runs.unsent(WORKER, &returned), [slots[1], slots[3]], "the last one was not sent");
+        assert_eq!(runs.line(WORKER), [slots[0], slots[2], slots[1], slots[3], slots[4]]);
+        runs.check();
+        // The first one too, although the node took it for begun.
+        assert_eq!(runs.unsent(WORKER, &slots.into_iter().collect()), [slots[0], slots[2]]);
+        assert!(runs.mark_first(6, WORKER).is_none() && !runs.has_sent(WORKER));
+        runs.check();
+        assert!(runs.unsent(ClientId(9), &returned).is_empty());
     }
 
     #[test]
