@@ -88,7 +88,12 @@ impl Classes {
         let mut table = self.table.lock();
         if let Some(known) = table.known.get_mut(&key) {
             known.was_used = true;
-            return Ok(ClassUse { number: known.number, _use: Some(Arc::clone(&known.uses)) });
+            let class = ClassUse { number: known.number, _use: Some(Arc::clone(&known.uses)) };
+            // A program may have used many classes once, and none but known ones since.
+            if OWN_MAX < table.own.len() {
+                table.forget_some(1);
+            }
+            return Ok(class);
         }
         let number = table.take_number();
         if let Err(error) = define(&key, number) {
@@ -107,7 +112,7 @@ impl Classes {
 impl Table {
     /// A number that no class has.
     fn take_number(&mut self) -> u32 {
-        self.forget_some();
+        self.forget_some(LOOKS_MAX);
         self.free.pop().unwrap_or_else(|| {
             self.next += 1;
             self.next - 1
@@ -116,9 +121,9 @@ impl Table {
 
     /// Looks at a few classes if there are too many, and forgets those that were not used for long and are
     /// not in use, [`FORGOTTEN_MAX`] at most. If all are in use, there are more for a while.
-    fn forget_some(&mut self) {
+    fn forget_some(&mut self, looks: usize) {
         let mut forgotten = 0;
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..looks {
             if self.own.len() < OWN_MAX || forgotten == FORGOTTEN_MAX {
                 return;
             }
@@ -214,6 +219,16 @@ mod tests {
         (COUNT..3 * COUNT).for_each(|amount| drop(look_up(&classes, &mut told, amount)));
         let left = classes.table.lock().own.len();
         assert!(left <= OWN_MAX, "{left} are left when nothing is in use");
+    }
+
+    #[test]
+    fn classes_of_a_graph_go_while_known_ones_are_used() {
+        let (classes, mut told) = (Classes::default(), Told::default());
+        let uses: Vec<_> = (0..20_000).map(|amount| look_up(&classes, &mut told, amount)).collect();
+        drop(uses);
+        (0..20_000).for_each(|_| drop(look_up(&classes, &mut told, 7)));
+        let left = classes.table.lock().own.len();
+        assert!(left <= OWN_MAX, "{left} are left");
     }
 
     #[test]
