@@ -38,7 +38,8 @@ impl Default for Wait {
 ///
 /// # Errors
 /// `InvalidArgument` for a reference given twice, for more `num_returns` than references, for a bad timeout;
-/// the loss of the connection. A timeout is no error: fewer references are ready then.
+/// `Cancelled` in a task that is cancelled; the loss of the connection. A timeout is no error: fewer
+/// references are ready then.
 pub fn wait<T>(references: impl Into<Awaited<T>>, options: Wait) -> Result<Parted<T>> {
     let mut awaited = references.into();
     let ready = awaited.part(options)?;

@@ -6,7 +6,6 @@ use crate::error::{Error, Result};
 use crate::task::{self, TaskState};
 use crate::work::Leaving;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use tharsis_types::task::Role;
 use tharsis_types::{Attempt, JobId, NodeId, Resources, TaskId};
 
@@ -139,10 +138,11 @@ impl Context {
         EnteredTask { outer: task::replace_task(task), _binding }
     }
 
-    /// Whether the task was cancelled and should stop. A long task checks it now and then.
+    /// Whether the task was cancelled and should stop. A long task checks it now and then; one that waits for
+    /// a value need not: the wait ends with `Cancelled`.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.state.is_cancelled.load(Ordering::Relaxed)
+        self.state.is_cancelled()
     }
 }
 

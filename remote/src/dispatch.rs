@@ -4,6 +4,7 @@ use crate::error::{Result as Outcome, decode_failure};
 use crate::handles::Table;
 use crate::link::{LentSlot, Link, Receiver};
 use crate::regions::Regions;
+use crate::task::TaskState;
 use crate::work::Work;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -25,7 +26,12 @@ pub(crate) struct Dispatcher {
 impl Receiver for Dispatcher {
     fn receive(&self, link: &Link, record: ToClient<'_>) -> Result<(), Failure> {
         match record {
-            ToClient::CancelRun { slot } => self.work.cancel_run(link, slot),
+            ToClient::CancelRun { slot } => {
+                self.work.cancel_run(link, slot);
+                if link.inbound.has_async_waiters() {
+                    self.table.all().iter().for_each(|handle| handle.wake_tasks());
+                }
+            }
             ToClient::CheckpointEnded { request, failure } => {
                 let refusal = (!failure.is_empty()).then(|| decode_failure(failure));
                 let _unwanted = self.table.checkpoints.give(request, refusal);
@@ -79,8 +85,8 @@ impl Receiver for Dispatcher {
         self.work.has_idle_actor()
     }
 
-    fn runs_task(&self, link: &Link) -> bool {
-        self.work.task_of_thread(link).is_some()
+    fn task(&self, link: &Link) -> Option<Arc<TaskState>> {
+        self.work.task_of_thread(link)
     }
 
     fn lend_slot(&self, link: &Link) -> Outcome<LentSlot> {

@@ -35,8 +35,9 @@ pub fn locations<T>(reference: &ObjectRef<T>) -> Result<Vec<NodeId>> {
 /// Stops the task behind a reference.
 ///
 /// A waiting task is removed, a running one is told (see [`crate::Context::is_cancelled`]) or, with `force`,
-/// its worker is killed; `recursive` does the same to the tasks it submitted. One that waits for a value is
-/// not woken by being told: with `recursive` what it waits for ends. A task that has ended is left alone.
+/// its worker is killed; `recursive` does the same to the tasks it submitted. If one that is told waits for a
+/// value, in `get`, `wait` or `.await`, the wait ends with `Cancelled`, and so does each later one. A task
+/// that has ended is left alone.
 ///
 /// # Errors
 /// The loss of the connection.

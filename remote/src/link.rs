@@ -9,14 +9,15 @@
 //! waker, the drop of a handle) or holds the lock of a handle. Deferred records keep their place in the
 //! order: they are pushed before any later record.
 //!
-//! The link knows nothing of handles, regions or tasks. Its [`Receiver`] gets the records from the node, and
-//! the loss of the node. The link owns the receiver, and the receiver never keeps the link: each of its
-//! methods is given the link that it needs. A link lives as long as a client, a handle, or a thread that
-//! reads for them.
+//! The link knows nothing of handles or regions, and of tasks only that a thread may have one. Its
+//! [`Receiver`] gets the records from the node, and the loss of the node. The link owns the receiver, and the
+//! receiver never keeps the link: each of its methods is given the link that it needs. A link lives as long
+//! as a client, a handle, or a thread that reads for them.
 
 use crate::credit::CallCredit;
 use crate::error::{Error, Result};
 use crate::pump::{self, Condition, Inbound, Reader};
+use crate::task::TaskState;
 use crate::uses::{Use, Uses};
 use parking_lot::{Mutex, MutexGuard};
 use std::cell::{Cell, RefCell};
@@ -81,8 +82,9 @@ pub(crate) trait Receiver: Send + Sync {
     /// lives in this process.
     fn ends_loss(&self) -> bool;
 
-    /// Whether this thread belongs to a task, which lends its slot while it waits.
-    fn runs_task(&self, link: &Link) -> bool;
+    /// The task that this thread belongs to: it lends its slot while it waits, and waits no longer once it is
+    /// cancelled.
+    fn task(&self, link: &Link) -> Option<Arc<TaskState>>;
 
     /// Lends the slot of the running task to others, because one of its threads begins to wait.
     fn lend_slot(&self, link: &Link) -> Result<LentSlot>;
@@ -189,9 +191,9 @@ impl Link {
         pump::drain(self);
     }
 
-    /// Whether this thread belongs to a task. A driver runs none.
-    pub(crate) fn runs_task(&self) -> bool {
-        self.is_worker && self.receiver.runs_task(self)
+    /// The task that this thread belongs to. A driver runs none.
+    pub(crate) fn task(&self) -> Option<Arc<TaskState>> {
+        if self.is_worker { self.receiver.task(self) } else { None }
     }
 
     /// Lends the slot of the running task to others, because one of its threads begins to wait.

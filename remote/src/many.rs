@@ -75,7 +75,7 @@ where
 /// tasks have ended, with a value or without.
 ///
 /// Those that are ready at the same time come in the given order. An item is an error only if the connection
-/// is lost; then there are no more.
+/// is lost, or in a task that is cancelled; then there are no more.
 pub fn as_completed<T>(references: impl IntoIterator<Item = ObjectRef<T>>) -> AsCompleted<T> {
     let mut all = AsCompleted {
         watched: Watchlist::default(),

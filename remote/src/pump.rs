@@ -100,6 +100,13 @@ impl Inbound {
         }
     }
 
+    /// Wakes all threads that wait while another one reads: each looks at its condition again.
+    pub(crate) fn wake_followers(&self) {
+        for thread in self.followers.lock().iter() {
+            thread.unpark();
+        }
+    }
+
     /// Registers the current thread for the next event without a handle.
     pub(crate) fn stand_by(&self) {
         self.bystanders.lock().push(thread::current());
@@ -108,9 +115,7 @@ impl Inbound {
     /// Wakes all waiting threads, since the connection is gone.
     pub(crate) fn wake_all(&self) {
         self.wake_bystanders();
-        for thread in self.followers.lock().iter() {
-            thread.unpark();
-        }
+        self.wake_followers();
         self.wake_pump();
         self.bell.ring();
     }
@@ -125,6 +130,11 @@ impl Inbound {
 
     pub(crate) fn leave_async(&self) {
         self.async_waiters.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether there are asynchronous waits.
+    pub(crate) fn has_async_waiters(&self) -> bool {
+        0 < self.async_waiters.load(Ordering::SeqCst)
     }
 
     /// To be called after the inbox was unlocked. Wakes a follower to lead if no thread leads, and the pump

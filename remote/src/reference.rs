@@ -144,6 +144,11 @@ impl<T: DeserializeOwned> Future for RefFuture<T> {
                 return Poll::Ready(decoded);
             }
         }
+        // Looked at after the future is registered: a cancellation wakes it from then on.
+        if settle::is_cancelled(&self.handle) {
+            self.leave();
+            return Poll::Ready(Err(settle::cancelled()));
+        }
         Poll::Pending
     }
 }

@@ -3,6 +3,9 @@
 //! A blocking call first checks for local values, then requests bytes that exist elsewhere, then waits. A
 //! task that waits lends its slot: after a short spin (its child may be done in a moment) it reports itself
 //! blocked and hands back tasks that were sent ahead. Before it continues it asks for its slot again.
+//!
+//! A task that is cancelled waits for nothing any more: its waits, and those of its threads, end with
+//! `Cancelled`. It still gets what is in the local store.
 
 use crate::codec::{self, Payload};
 use crate::error::{Error, Result};
@@ -10,6 +13,7 @@ use crate::handles::{Handle, State, Waiter};
 use crate::link::{LentSlot, Link};
 use crate::memory::Mapped;
 use crate::pump::{Condition, Reader};
+use crate::task::TaskState;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::task::Context;
@@ -97,6 +101,9 @@ pub(crate) fn settle(handles: &[Arc<Handle>], timeout: Option<Timeout>) -> Resul
         handle.fetch_if_ready();
     }
     let mut waiting = Waiting::new(&link);
+    if waiting.is_cancelled() {
+        return settle_now(&link, handles).map_err(|_| cancelled());
+    }
     let outcome = handles.iter().try_for_each(|handle| settle_one(handle, &mut waiting, deadline, handles));
     waiting.end()?;
     outcome
@@ -180,25 +187,59 @@ fn timed_out(link: &Link, handles: &[Arc<Handle>]) -> Error {
     Error::new(FailureKind::GetTimeout, text)
 }
 
+/// Whether the task of this thread is cancelled, so that it does not wait for a handle.
+pub(crate) fn is_cancelled(handle: &Handle) -> bool {
+    handle.connection().and_then(|connection| connection.link.task()).is_some_and(|task| task.is_cancelled())
+}
+
+/// The error of a wait of a task that is cancelled.
+pub(crate) fn cancelled() -> Error {
+    Error::new(FailureKind::Cancelled, "the task that waits for the value was cancelled")
+}
+
 /// A wait, and the slot that a task lends meanwhile. A thread that a task has started waits like the task.
 pub(crate) struct Waiting<'a> {
     link: &'a Link,
-    is_task: bool,
+    task: Option<Arc<TaskState>>,
     lent: Option<LentSlot>,
 }
 
 impl<'a> Waiting<'a> {
     pub(crate) fn new(link: &'a Link) -> Self {
-        Self { link, is_task: link.runs_task(), lent: None }
+        Self { link, task: link.task(), lent: None }
     }
 
+    fn is_cancelled(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| task.is_cancelled())
+    }
+
+    /// Waits for a condition; false if the deadline passed or the connection was lost first.
+    ///
+    /// # Errors
+    /// `Cancelled` if the task that waits is; the loss of the connection.
     pub(crate) fn wait(
         &mut self,
         link: &Link,
         condition: &mut Condition<'_>,
         deadline: Option<Instant>,
     ) -> Result<bool> {
-        if self.is_task && self.lent.is_none() {
+        let Some(task) = self.task.clone() else { return Ok(link.wait(condition, deadline)) };
+        let mut either = Condition {
+            is_met: &mut || (condition.is_met)() || task.is_cancelled(),
+            subscribe: &mut || (condition.subscribe)() || task.is_cancelled(),
+        };
+        let is_over = self.wait_and_lend(link, &mut either, deadline)?;
+        let is_met = (condition.is_met)();
+        if is_over && !is_met { Err(cancelled()) } else { Ok(is_met) }
+    }
+
+    fn wait_and_lend(
+        &mut self,
+        link: &Link,
+        condition: &mut Condition<'_>,
+        deadline: Option<Instant>,
+    ) -> Result<bool> {
+        if self.lent.is_none() {
             let soon = Instant::now() + LEND_AFTER;
             let is_last = deadline.is_some_and(|deadline| deadline <= soon);
             if link.wait(condition, Some(if is_last { deadline.unwrap_or(soon) } else { soon })) || is_last {

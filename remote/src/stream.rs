@@ -124,7 +124,7 @@ impl<T> ObjectRefStream<T> {
     ///
     /// # Errors
     /// `GetTimeout` if it is not there in time (a later call may succeed), `InvalidArgument` for a timeout
-    /// that is negative or not a number.
+    /// that is negative or not a number, `Cancelled` in a task that is cancelled.
     pub fn next_timeout(&mut self, timeout: impl Into<Timeout>) -> Result<Option<ObjectRef<T>>> {
         self.next_within(Some(timeout.into()))
     }
@@ -188,6 +188,12 @@ impl<T> ObjectRefStream<T> {
         self.source = None;
     }
 
+    /// The last item of the stream of a task that is cancelled.
+    fn cancelled(&mut self, error: Error) -> ObjectRef<T> {
+        self.close();
+        ObjectRef::failed(error)
+    }
+
     fn leave(&mut self) {
         if let Some(connection) = self.entered.take() {
             connection.link.inbound.leave_async();
@@ -246,8 +252,12 @@ impl<T> Iterator for ObjectRefStream<T> {
     type Item = ObjectRef<T>;
 
     fn next(&mut self) -> Option<ObjectRef<T>> {
-        // Without a timeout only the loss of the connection is an error; the item has failed with it.
-        self.next_within(None).unwrap_or_else(|_| self.take_first())
+        match self.next_within(None) {
+            Ok(item) => item,
+            Err(error) if error.kind() == FailureKind::Cancelled => Some(self.cancelled(error)),
+            // The connection is lost, and the item has failed with it.
+            Err(_) => self.take_first(),
+        }
     }
 }
 
@@ -270,7 +280,12 @@ impl<T> Stream for ObjectRefStream<T> {
             stream.enter(&handle);
         }
         if !handle.watch(State::is_ready, || Waiter::Task(context.waker().clone())) {
-            return Poll::Pending;
+            // Looked at after the future is registered: a cancellation wakes it from then on.
+            if !settle::is_cancelled(&handle) {
+                return Poll::Pending;
+            }
+            stream.leave();
+            return Poll::Ready(Some(stream.cancelled(settle::cancelled())));
         }
         stream.leave();
         Poll::Ready(stream.take_first())

@@ -47,6 +47,11 @@ impl TaskState {
         self.has_ended.store(true, Ordering::Release);
     }
 
+    /// Whether the task was cancelled: it should stop, and waits for nothing any more.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Relaxed)
+    }
+
     /// Whether the task has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Acquire)

@@ -318,10 +318,12 @@ impl Argument {
 
 /// Records to the node.
 impl Work {
-    /// Marks the running task as cancelled, or ends one that has not started.
+    /// Marks the running task as cancelled, and wakes its threads that wait; or ends one that has not
+    /// started.
     pub(crate) fn cancel_run(&self, link: &Link, slot: u32) {
-        if let Cancelled::Taken(run) = self.cancel(slot) {
-            report_unstarted(link, &run);
+        match self.cancel(slot) {
+            Cancelled::Taken(run) => report_unstarted(link, &run),
+            Cancelled::Marked => link.inbound.wake_followers(),
         }
     }
 

@@ -358,6 +358,55 @@ fn a_cancelled_task_can_know() {
     assert!(reference.get_timeout(10.0).unwrap());
 }
 
+/// Waits for a value that does not come, on threads of its own and then by itself; returns what came instead.
+#[remote]
+fn waits(threads: u64, absent: ObjectRef<bool>) -> Result<Vec<String>> {
+    let context = context()?;
+    let kind_of = |error: Error| error.kind().to_string();
+    let mut kinds = std::thread::scope(|scope| {
+        let in_thread = || {
+            let _entered = context.enter();
+            kind_of(absent.get().unwrap_err())
+        };
+        let all: Vec<_> = (0..threads).map(|_| scope.spawn(in_thread)).collect();
+        all.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    kinds.push(kind_of(wait(std::slice::from_ref(&absent), Wait::default()).unwrap_err()));
+    Ok(kinds)
+}
+
+#[remote]
+async fn awaits(absent: ObjectRef<bool>) -> Vec<String> {
+    absent.await.err().iter().map(|error| error.kind().to_string()).collect()
+}
+
+#[test]
+fn a_cancelled_task_waits_for_nothing_any_more() {
+    let node = start(Plan { workers: 2, slots: 2, ahead: 1, ..Plan::default() });
+    let _entered = node.enter();
+    let absent = until_cancelled::remote();
+    let cancelled = |task: &ObjectRef<Vec<String>>, before: usize| {
+        wait_until(|| node.counts.blocked.load(Ordering::SeqCst) > before);
+        cancel(task, false, false).unwrap();
+        task.get_timeout(10.0)
+    };
+    let blocked = || node.counts.blocked.load(Ordering::SeqCst);
+    let mut ended = Vec::new();
+    for threads in [1, 3] {
+        let before = blocked();
+        ended.push(cancelled(&waits::remote(threads, absent.clone()), before));
+    }
+    let before = blocked();
+    ended.push(cancelled(&awaits::remote(absent.clone()), before));
+    let is_there = absent.is_ready();
+    // Looked at when nothing waits any more: a worker that does keeps the test from its end.
+    cancel(&absent, false, false).unwrap();
+    assert!(absent.get_timeout(10.0).unwrap() && !is_there);
+    for (ended, count) in ended.into_iter().zip([2, 4, 1]) {
+        assert_eq!(ended.unwrap(), vec!["Cancelled".to_owned(); count]);
+    }
+}
+
 #[test]
 fn nothing_hangs_when_the_node_goes() {
     let node = start(Plan::default());

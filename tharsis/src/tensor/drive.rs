@@ -194,10 +194,11 @@ impl<'a> Drive<'a> {
             match flight.report.get_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(_) => true,
                 Err(error) => {
-                    error.kind() == FailureKind::DependencyFailed || {
-                        let own = [FailureKind::Cancelled, FailureKind::Panicked, FailureKind::UserError];
-                        own.contains(&error.failure().root().kind)
-                    }
+                    let own = [FailureKind::Cancelled, FailureKind::Panicked, FailureKind::UserError];
+                    let is_own = own.contains(&error.failure().root().kind);
+                    // Without an origin it is the end of this wait: the task that waits was cancelled.
+                    let is_of_task = error.failure().origin.is_some();
+                    error.kind() == FailureKind::DependencyFailed || is_own && is_of_task
                 }
             }
         })

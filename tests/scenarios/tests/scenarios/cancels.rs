@@ -9,6 +9,7 @@ pub const ALL: &[Scenario] = scenarios![
         g1_cancelling_the_head_of_a_chain_fails_the_rest,
         g1_cancelling_the_middle_leaves_the_head_running,
         g2_a_running_task_is_told,
+        g2_a_task_that_waits_is_told,
         g3_children_go_on_unless_they_are_asked_for,
         g3_grandchildren_are_cancelled_too,
         g3_children_of_one_of_several_calls_are_cancelled,
@@ -142,6 +143,62 @@ fn begins_and_waits(began: String, gate: String) -> u64 {
     1
 }
 
+/// Waits for a child in a way of its own; marks a file when it begins.
+#[remote(max_retries = 0)]
+fn waits(way: u32, began: String, gate: String) -> Result<u64, Error> {
+    let child = begins_and_waits::remote(began, gate);
+    match way {
+        0 => child.get(),
+        1 => wait(std::slice::from_ref(&child), Wait::default()).map(|(ready, _)| ready.len() as u64),
+        2 => tharsis::as_completed([child]).next().map_or(Ok(0), |ready| ready.map(|_| 1)),
+        _ => {
+            let context = context()?;
+            let in_thread = move || {
+                let _entered = context.enter();
+                child.get()
+            };
+            std::thread::spawn(in_thread).join().unwrap_or(Ok(0))
+        }
+    }
+}
+
+#[remote(max_retries = 0)]
+async fn awaits(began: String, gate: String) -> Result<u64, Error> {
+    begins_and_waits::remote(began, gate).await
+}
+
+/// Without force and without what it has called: the wait ends, the child goes on.
+fn g2_a_task_that_waits_is_told(mode: Mode) {
+    let session = mode.start(2);
+    let _entered = session.enter();
+    for way in 0..5 {
+        let (began, gate) = (session.path(&format!("began{way}")), session.path(&format!("gate{way}")));
+        let task = match way {
+            4 => awaits::remote(began.clone(), gate.clone()),
+            _ => waits::remote(way, began.clone(), gate.clone()),
+        };
+        await_marks(&began);
+        cancel(&task, false, false).unwrap();
+        let error = task.get_timeout(AT_ONCE).unwrap_err();
+        assert_eq!(error.kind(), FailureKind::Cancelled, "{way}: {error}");
+        assert_eq!(session.report().running_count, 1, "{way}: the child goes on");
+        open_gate(&gate);
+        drop(task);
+        session.await_quiet();
+    }
+}
+
+/// Calls a child that runs until it is told, and looks whether it has ended.
+#[remote(max_retries = 0)]
+fn looks(began: String, ended: String) -> Result<u64, Error> {
+    let child = until_told::remote(began, ended, true);
+    let until = Instant::now() + Duration::from_secs(30);
+    while !child.is_ready() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.get()
+}
+
 /// Calls a child that runs until it is told, and waits for it.
 #[remote(max_retries = 0)]
 fn parent(began: String, ended: String) -> Result<u64, Error> {
@@ -157,7 +214,7 @@ fn g3_children_go_on_unless_they_are_asked_for(mode: Mode) {
     let session = mode.start(3);
     let _entered = session.enter();
     let (began, ended) = (session.path("began"), session.path("ended"));
-    let task = parent::remote(began.clone(), ended.clone());
+    let task = looks::remote(began.clone(), ended.clone());
     await_marks(&began);
     cancel(&task, false, false).unwrap();
     std::thread::sleep(Duration::from_millis(200));
