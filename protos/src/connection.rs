@@ -13,6 +13,7 @@ use crate::caller::{Caller, Who};
 use crate::crowds::Crowds;
 use crate::descriptors::Descriptors;
 use crate::message::is_of_machine;
+use crate::names;
 use crate::owners::Owners;
 use crate::proof::{self, CALLER_WAIT, Claim, PROOF_WAIT, ProofError, Purpose, Reason, Secret};
 use crate::revoked::Revoked;
@@ -132,7 +133,7 @@ pub enum BlockingStream {
 /// the cluster, so its name may only lead to a machine.
 async fn open(address: &str, called: &Called) -> io::Result<TcpStream> {
     let mut failed = io::Error::other(format!("{address} resolves to no address of a machine"));
-    for found in tokio::net::lookup_host(address).await? {
+    for found in names::addresses(address).await? {
         if matches!(called, Called::Node(_)) && !is_of_machine(found.ip()) {
             continue;
         }

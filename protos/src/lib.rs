@@ -47,6 +47,7 @@ mod descriptors;
 mod generated;
 mod hexadecimal;
 mod mount;
+mod names;
 mod shares;
 mod within;
 
