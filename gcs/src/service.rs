@@ -43,6 +43,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use stores::Listing;
 use tharsis_protos::connection::{Gate, Signer};
 use tharsis_protos::control::ClusterId;
+use tharsis_protos::knock::Knocker;
 use tharsis_protos::revoked::Revoked;
 use tharsis_protos::{Refusal, RefusalCode, control};
 use tharsis_types::NodeId;
@@ -89,6 +90,8 @@ struct Shared {
     own_node: OnceLock<NodeId>,
     /// Members whose addresses led to them from here.
     reach: Arc<Mutex<Reach>>,
+    /// Knocks at them, as soon as this control store has an identity.
+    knocker: OnceLock<Knocker>,
     /// When members were last heard of.
     silences: Mutex<Silences>,
     /// Addresses of all control stores.
@@ -156,6 +159,7 @@ impl Control {
             suspects: Mutex::default(),
             own_node: OnceLock::new(),
             reach: Arc::default(),
+            knocker: OnceLock::new(),
             silences: Mutex::new(Silences::new(options.lease_ttl)),
             stores: tokio::sync::watch::Sender::default(),
             own_lease: Mutex::default(),
@@ -197,6 +201,7 @@ impl Control {
     #[must_use]
     pub fn guard(&self, gate: Gate) -> Gate {
         let gate = gate.knowing(&self.shared.revoked);
+        let _the_first = self.shared.knocker.set(gate.knocker());
         let Some(signer) = gate.signer() else { return gate };
         if self.shared.signer.set(signer.clone()).is_ok() {
             tokio::spawn(machines::keep_rows(Arc::downgrade(&self.shared)));

@@ -67,7 +67,7 @@ pub struct Credentials {
 /// The rule by which callers are let in at a port.
 #[derive(Clone, Debug)]
 pub struct Gate {
-    trust: Trust,
+    pub(crate) trust: Trust,
     signer: Option<Signer>,
     revoked: Revoked,
     shares: Shares,

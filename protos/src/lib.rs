@@ -23,6 +23,7 @@ pub mod control;
 pub mod handshake;
 pub mod inventory;
 pub mod join;
+pub mod knock;
 pub mod listing;
 pub mod logs;
 pub mod message;

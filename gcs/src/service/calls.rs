@@ -1,7 +1,7 @@
 //! The calls. Each reads, decides, and writes if nothing changed in between, or else starts again.
 
 use super::shares::JOBS_PER_NODE_MAX;
-use super::{ATTEMPTS_MAX, CALL_DEADLINE, Shared, reach, refusal, unix_ms};
+use super::{ATTEMPTS_MAX, CALL_DEADLINE, Shared, refusal, unix_ms};
 use crate::backend::{Compare, Op, Response, StoreLease, Txn, TxnResult};
 use crate::error::StoreError;
 use crate::tables::{self, JOBS_KEPT_MAX, JobRecord, NodeRecord, StoredNode};
@@ -220,7 +220,7 @@ impl Shared {
             if let Some(lease) = self.join(&node, machine.clone()).await? {
                 self.leases.lock().insert(node.id, lease);
                 self.silences.lock().heard(node.id, Instant::now());
-                reach::knock_at(&self.reach, node.id, &node.listen);
+                self.knock_at(node.id, &node.listen);
                 let stores = self.listed_stores();
                 return Ok(Registered { lease_ttl: self.lease_ttl, clock_skew_ms, stores });
             }

@@ -6,8 +6,8 @@
 //! soon; a last connection shows that the network still works.
 
 use super::Shared;
-pub(super) use super::silence::Look;
-use super::silence::{Verdict, verdict};
+use super::silence::{Look, Verdict, verdict};
+use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tharsis_protos::proof::KNOCK;
@@ -59,9 +59,11 @@ pub(super) fn look_at_heads(shared: &Arc<Shared>, heads: &[NodeId]) {
 /// Looks at one member, and removes it if it hangs.
 async fn examine(shared: Arc<Shared>, node: NodeId) {
     let (listen, verdict) = match shared.node(node).await {
-        Ok(Some(known)) if !shared.may_judge_port(node) => (known.record.info.listen, Verdict::Leave),
         Ok(Some(known)) => {
-            let verdict = look_twice(&known.record.info.listen).await;
+            let verdict = match shared.judged_port(node) {
+                Some(port) => look_twice(port).await,
+                None => Verdict::Leave,
+            };
             (known.record.info.listen, verdict)
         }
         Ok(None) => return shared.silences.lock().forget(node),
@@ -83,7 +85,7 @@ async fn examine(shared: Arc<Shared>, node: NodeId) {
     }
 }
 
-async fn look_twice(address: &str) -> Verdict {
+async fn look_twice(address: SocketAddr) -> Verdict {
     let begin = Instant::now();
     let second = async {
         sleep(LOOKS_APART).await;
@@ -95,7 +97,7 @@ async fn look_twice(address: &str) -> Verdict {
 }
 
 /// One look at a port.
-pub(super) async fn look(address: &str) -> Look {
+async fn look(address: SocketAddr) -> Look {
     let Ok(Ok(mut stream)) = timeout(LOOK_WAIT, TcpStream::connect(address)).await else {
         return Look::NotAccepted;
     };
@@ -107,7 +109,7 @@ pub(super) async fn look(address: &str) -> Look {
     if timeout(LOOK_WAIT, answer).await.is_ok() { Look::Answered } else { Look::Silent }
 }
 
-async fn is_accepted(address: &str) -> bool {
+async fn is_accepted(address: SocketAddr) -> bool {
     matches!(timeout(LOOK_WAIT, TcpStream::connect(address)).await, Ok(Ok(_)))
 }
 
@@ -116,9 +118,9 @@ mod tests {
     use super::*;
     use tokio::net::{TcpListener, TcpSocket};
 
-    async fn listener() -> (TcpListener, String) {
+    async fn listener() -> (TcpListener, SocketAddr) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
+        let address = listener.local_addr().unwrap();
         (listener, address)
     }
 
@@ -127,7 +129,7 @@ mod tests {
         // The system accepts for the listener.
         let (_listener, address) = listener().await;
         let begin = Instant::now();
-        assert_eq!(look_twice(&address).await, Verdict::Hangs);
+        assert_eq!(look_twice(address).await, Verdict::Hangs);
         assert!(Duration::from_millis(1500) < begin.elapsed(), "one look is not enough");
     }
 
@@ -141,7 +143,7 @@ mod tests {
                 let _written = stream.write_all(b"x").await;
             }
         };
-        let found = tokio::select! { found = look_twice(&address) => found, () = serve => unreachable!() };
+        let found = tokio::select! { found = look_twice(address) => found, () = serve => unreachable!() };
         assert_eq!(found, Verdict::Leave);
         let (listener, address) = self::listener().await;
         let hang_up = async {
@@ -149,7 +151,7 @@ mod tests {
                 drop(listener.accept().await);
             }
         };
-        let found = tokio::select! { found = look_twice(&address) => found, () = hang_up => unreachable!() };
+        let found = tokio::select! { found = look_twice(address) => found, () = hang_up => unreachable!() };
         assert_eq!(found, Verdict::Leave);
     }
 
@@ -157,16 +159,16 @@ mod tests {
     async fn a_machine_that_accepts_nothing_is_cut_off() {
         let (listener, address) = listener().await;
         drop(listener);
-        assert_eq!(look_twice(&address).await, Verdict::Leave, "refused: its streams tell");
+        assert_eq!(look_twice(address).await, Verdict::Leave, "refused: its streams tell");
         // A full queue of connections drops further ones, as a cut network does.
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let listener = socket.listen(1).unwrap();
-        let address = listener.local_addr().unwrap().to_string();
+        let address = listener.local_addr().unwrap();
         let mut full = Vec::new();
-        while let Ok(Ok(stream)) = timeout(LOOK_WAIT / 4, TcpStream::connect(&address)).await {
+        while let Ok(Ok(stream)) = timeout(LOOK_WAIT / 4, TcpStream::connect(address)).await {
             full.push(stream);
         }
-        assert_eq!(look_twice(&address).await, Verdict::Leave);
+        assert_eq!(look_twice(address).await, Verdict::Leave);
     }
 }

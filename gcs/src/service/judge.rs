@@ -13,7 +13,7 @@
 //! lease. All members see the removal, and a node without a record gets no lease any more. So all members
 //! agree whether a node is alive, however many judges there are.
 
-use super::{Shared, hang, reach, unix_ms};
+use super::{Shared, hang, unix_ms};
 use crate::error::StoreError;
 use crate::tables;
 use std::sync::{Arc, Weak};
@@ -86,7 +86,7 @@ async fn round(shared: &Arc<Shared>, pulse: &mut Pulse) -> Result<(), StoreError
     pulse.answered(Instant::now());
     shared.note_stores(&answer);
     let called = tables::called(&answer);
-    reach::knock_at_new(shared, &called);
+    shared.knock_at_new(&called);
     hang::look_at_heads(shared, &tables::heads(&answer));
     shared.look_at_lineage().await?;
     for gone in naming.into_iter().filter(|node| !called.contains(node)) {

@@ -8,6 +8,7 @@
 //! | `doors.rs` | every call by every role with every certificate, at heads and members |
 //! | `crowds.rs` | machines and strangers that ask a head without end |
 //! | `identity.rs` | roles, certificates and tokens |
+//! | `ports.rs` | what is concluded from ports of members, and what askers learn |
 //! | `stores.rs` | several control stores over one back end |
 //! | `etcd.rs` | the service over an etcd that is compacted, full, or asks for users |
 
@@ -18,6 +19,7 @@ mod crowds;
 mod doors;
 mod etcd;
 mod identity;
+mod ports;
 mod service;
 mod stores;
 
