@@ -10,7 +10,7 @@
 //! [`crate::rights`].
 
 use crate::caller::{Caller, Who};
-use crate::crowds::Crowds;
+use crate::crowds::{Crowds, Turn};
 use crate::descriptors::Descriptors;
 use crate::message::is_of_machine;
 use crate::names;
@@ -325,10 +325,10 @@ impl Gate {
                 }
             }
             Trust::Identity(tls) => {
-                let mut stream = self.shake_hands(tls, stream, source).await?;
+                let (mut stream, turn) = self.shake_hands(tls, stream, source).await?;
                 let connection = stream.get_ref().1;
                 let who = subject_of(connection.peer_certificates()).map_or(Who::Stranger, Who::Certified);
-                self.crowds.met(source, who.machine().is_some_and(|own| self.revoked.check(own).is_ok()));
+                self.crowds.met(turn, who.machine().is_some_and(|own| self.revoked.check(own).is_ok()));
                 let key = Secret::from_bytes(proof_key(connection)?);
                 let allow = |claim: &Claim| {
                     let part = self.allow(who, claim)?;
@@ -364,7 +364,7 @@ impl Gate {
         tls: &Tls,
         mut stream: TcpStream,
         source: IpAddr,
-    ) -> Result<tokio_rustls::server::TlsStream<TcpStream>, ProofError> {
+    ) -> Result<(tokio_rustls::server::TlsStream<TcpStream>, Turn), ProofError> {
         let shake = async {
             let mut first = [0; proof::HTTP2.len()];
             if stream.peek(&mut first).await? == 0 {
@@ -375,8 +375,9 @@ impl Gate {
                 let refused = ProofError::Refused(Reason::TlsRequired);
                 return Err(if first == proof::KNOCK { ProofError::Look } else { refused });
             }
-            self.crowds.turn(source).await;
-            TlsAcceptor::from(tls.server()).accept(stream).await.map_err(ProofError::Tls)
+            let turn = self.crowds.turn(source).await;
+            let stream = TlsAcceptor::from(tls.server()).accept(stream).await.map_err(ProofError::Tls)?;
+            Ok((stream, turn))
         };
         within(PROOF_WAIT, shake).await?
     }

@@ -22,7 +22,9 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsConnector;
 
-pub use crate::crowds::{CERTIFICATE_EVERY, CERTIFICATES_AT_ONCE, STRANGER_EVERY, STRANGERS_AT_ONCE};
+pub use crate::crowds::{
+    CERTIFICATE_EVERY, CERTIFICATES_AT_ONCE, MEMBER_EVERY, MEMBERS_AT_ONCE, STRANGER_EVERY, STRANGERS_AT_ONCE,
+};
 
 const FRAME_BYTES_MAX: u32 = 16 << 10;
 const TOO_OFTEN: &str = "this machine asks for certificates too often: ask again";
@@ -198,7 +200,11 @@ pub(crate) async fn serve(gate: &Gate, signer: &Signer, caller: Caller, mut stre
     // A caller that breaks off or stalls gets nothing, and may ask again.
     let Ok(Ok(request)) = within(PROOF_WAIT, read::<Request>(&mut stream)).await else { return };
     let asking = match caller.who.machine() {
-        Some(machine) => Some(gate.crowds.ask(machine).await),
+        Some(machine) => tokio::select! {
+            seat = gate.crowds.ask(machine) => Some(seat),
+            // It says nothing more before it has its answer: it has broken off.
+            _ended = stream.read_u8() => return,
+        },
         None => None,
     };
     let signed = match &asking {

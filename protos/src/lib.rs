@@ -50,6 +50,7 @@ mod hexadecimal;
 mod mount;
 mod names;
 mod shares;
+mod unproved;
 mod within;
 
 pub use call::{CallError, Refusal, RefusalCode};

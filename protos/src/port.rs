@@ -2,20 +2,19 @@
 //! handler gets it.
 //!
 //! Connections that have not proved anything cost a socket and a few hundred bytes each. There are at most
-//! [`UNPROVED_MAX`] of them: one more ends the oldest of the address that has most, so that silent ones keep
-//! nobody out, and those of one machine none of others. Callers without a
-//! certificate that ask for one are among them until they have their answer, and so are scrapes. A part of
-//! the process's descriptors is not for connections at all (`descriptors.rs`).
+//! [`UNPROVED_MAX`] of them: for one more another one ends (`unproved.rs`), so that silent ones keep nobody
+//! out, and those of one machine none of others. Callers without a certificate that ask for one are among
+//! them until they have their answer, and so are scrapes. A part of the process's descriptors is not for
+//! connections at all (`descriptors.rs`).
 
 use crate::caller::{Caller, Who};
 use crate::connection::{Admission, Gate, Stream};
 use crate::crowds::network;
 use crate::descriptors::Descriptors;
 use crate::proof::{ProofError, Purpose};
+use crate::unproved::Unproved;
 use crate::{join, scrape};
-use std::collections::{HashMap, VecDeque};
 use std::future::Future;
-use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,9 +30,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// Between two lines about descriptors that are short.
 const SHORT_EVERY: Duration = Duration::from_secs(60);
-
-/// A connection that has not proved itself: its address, and the task that waits for it.
-type Unproved = (IpAddr, AbortHandle);
 
 /// Takes connections up.
 pub trait PortHandler: Send + Sync + 'static {
@@ -52,13 +48,13 @@ pub trait PortHandler: Send + Sync + 'static {
 /// Accepts connections for ever.
 pub async fn accept<R: PortHandler>(listener: TcpListener, gate: Gate, handler: Arc<R>) {
     let (gate, descriptors) = (Arc::new(gate), Descriptors::of_process());
-    let (mut unproved, mut said) = (VecDeque::new(), None);
+    let (mut unproved, mut said) = (Unproved::<AbortHandle>::default(), None);
     loop {
         let accepted = listener.accept().await;
         let is_short = accepted.as_ref().map_or(true, |(stream, _)| descriptors.is_short(stream.as_raw_fd()));
         if is_short {
             say_short(&mut said, accepted.as_ref().err());
-            unproved.retain(|(_, proving): &Unproved| !proving.is_finished());
+            unproved.forget(AbortHandle::is_finished);
             let has_ended = end_one(&mut unproved);
             if !has_ended || accepted.is_err() {
                 sleep(ACCEPT_PAUSE).await;
@@ -66,12 +62,6 @@ pub async fn accept<R: PortHandler>(listener: TcpListener, gate: Gate, handler: 
             }
         }
         let Ok((stream, source)) = accepted else { continue };
-        if UNPROVED_MAX <= unproved.len() {
-            unproved.retain(|(_, proving): &Unproved| !proving.is_finished());
-        }
-        if UNPROVED_MAX <= unproved.len() {
-            end_one(&mut unproved);
-        }
         let (gate, handler) = (Arc::clone(&gate), Arc::clone(&handler));
         let proving = tokio::spawn(async move {
             match gate.admit(stream).await {
@@ -105,21 +95,20 @@ pub async fn accept<R: PortHandler>(listener: TcpListener, gate: Gate, handler: 
                 }
             }
         });
-        unproved.push_back((network(source.ip()), proving.abort_handle()));
+        // It may be the one that ends.
+        unproved.add(network(source.ip()), Instant::now(), proving.abort_handle());
+        if UNPROVED_MAX < unproved.len() {
+            unproved.forget(AbortHandle::is_finished);
+        }
+        if UNPROVED_MAX < unproved.len() {
+            end_one(&mut unproved);
+        }
     }
 }
 
-/// Ends the oldest connection of the address that has most which have not proved anything; whether there was
-/// one.
-fn end_one(unproved: &mut VecDeque<Unproved>) -> bool {
-    let mut counts = HashMap::new();
-    for (source, _) in &*unproved {
-        *counts.entry(*source).or_insert(0) += 1;
-    }
-    let most = counts.values().max().copied();
-    let oldest = unproved.iter().position(|(source, _)| counts.get(source).copied() == most);
-    let ended = oldest.and_then(|oldest| unproved.remove(oldest));
-    ended.inspect(|(_, proving)| proving.abort()).is_some()
+/// Ends a connection that has not proved anything; whether there was one.
+fn end_one(unproved: &mut Unproved<AbortHandle>) -> bool {
+    unproved.take_one(Instant::now()).inspect(AbortHandle::abort).is_some()
 }
 
 /// Says, not too often, that connections are refused for want of descriptors.
