@@ -13,6 +13,7 @@
 //! its first certificate on. Control stores carry all of it but the keys between the heads of a cluster
 //! (`rows.rs`).
 
+use crate::admitted::Admitted;
 use crate::keys::{Keys, valid_for};
 use crate::private::{at, make_folder, names, random, read, remove, write, write_new};
 use crate::rows::{MACHINE_LIFETIME, PARTS, Row, unix};
@@ -22,11 +23,10 @@ use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, KeyUsagePurpose, PublicK
 use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const HOST_CHARS_MAX: usize = 64;
-/// Machines that an authority admits: whoever has a token could fill the disk of the head with them.
-const MACHINES_MAX: usize = 1 << 16;
 /// The file of the name.
 const NAME: &str = "cluster";
 /// The file of the key.
@@ -36,6 +36,7 @@ const KEYS: &str = "keys";
 #[derive(Clone, Debug)]
 pub struct Authority {
     folder: PathBuf,
+    admitted: Arc<Mutex<Admitted>>,
 }
 
 /// A token, as the authority lists it.
@@ -112,7 +113,7 @@ impl Authority {
     /// # Errors
     /// `NoAuthority` if there is none, `Folder`, `Certificate`.
     pub fn load(folder: &Path) -> Result<Authority, IdentityError> {
-        let authority = Authority { folder: folder.to_owned() };
+        let authority = Authority { folder: folder.to_owned(), admitted: Arc::default() };
         authority.keys().map(|_| authority)
     }
 
@@ -223,7 +224,8 @@ impl Authority {
     /// Admits a machine that shows a token: a certificate for its public key, good for a year.
     ///
     /// # Errors
-    /// `UnknownToken`, `ExpiredToken`, `TooManyMachines`, `Certificate` for a key that is none, `Folder`.
+    /// `UnknownToken`, `ExpiredToken`, `TooManyMachines`, `TooManyOfToken`, `Certificate` for a key that is
+    /// none, `Folder`.
     pub fn admit(&self, token: &Token, public_key: &[u8], host: &str) -> Result<Vec<u8>, IdentityError> {
         let (secret_hash, record) = self.token(token.number)?.ok_or(IdentityError::UnknownToken)?;
         // Equality of these hashes takes the same time wherever they differ.
@@ -234,9 +236,13 @@ impl Authority {
             return Err(IdentityError::ExpiredToken);
         }
         let folder = self.folder.join("machines");
-        if MACHINES_MAX <= names(&folder).len() {
-            return Err(IdentityError::TooManyMachines { limit: MACHINES_MAX, folder });
-        }
+        // Until the machine is noted: those that join at once are counted. Another head may pass the bound by
+        // what it admits in the same moment.
+        let mut admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
+        let there: HashSet<MachineId> = names(&folder).iter().filter_map(|name| name.parse().ok()).collect();
+        // A file that cannot be read counts for no token.
+        admitted.look(there, |machine| self.machine(machine).ok().flatten()?.token);
+        admitted.check(token.number, &folder)?;
         let machine = MachineId(u64::from_le_bytes(random()?));
         let subject = Subject { machine, role: record.role, node: None, is_control: false };
         let certificate = self.sign(subject, public_key, MACHINE_LIFETIME)?;

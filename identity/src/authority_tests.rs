@@ -54,6 +54,48 @@ fn a_token_admits_machines_of_its_role_until_it_is_revoked() {
 }
 
 #[test]
+fn one_token_does_not_take_all_places_of_machines() {
+    let (_folder, authority) = authority();
+    {
+        let mut admitted = authority.admitted.lock().unwrap();
+        (admitted.machines_max, admitted.per_token_max) = (5, 3);
+    }
+    let [first, second] = [1, 2].map(|_| authority.make_token(Role::Node, HOUR).unwrap());
+    let of_first = subject(&join(&authority, &first).unwrap()).machine;
+    // Another process that works in the folder.
+    join(&Authority::load(&authority.folder).unwrap(), &first).unwrap();
+    join(&authority, &first).unwrap();
+    let refused = join(&authority, &first).map(drop).unwrap_err();
+    assert!(matches!(refused, IdentityError::TooManyOfToken { limit: 3, token } if token == first.number));
+    assert!(refused.to_string().contains(&format!("{:016x}", first.number)), "{refused}");
+    // Those of another token find room, until all places are taken.
+    join(&authority, &second).unwrap();
+    join(&authority, &second).unwrap();
+    assert!(matches!(join(&authority, &second), Err(IdentityError::TooManyMachines { limit: 5, .. })));
+    // One that is gone for good makes room.
+    std::fs::remove_file(authority.folder.join("machines").join(of_first.to_string())).unwrap();
+    join(&authority, &first).unwrap();
+    assert_eq!(authority.machines().unwrap().len(), 5);
+}
+
+#[test]
+fn of_many_that_join_at_once_no_more_are_admitted_than_may_be() {
+    let (_folder, authority) = authority();
+    authority.admitted.lock().unwrap().per_token_max = 4;
+    let token = authority.make_token(Role::Node, HOUR).unwrap();
+    let start = std::sync::Barrier::new(8);
+    let joined = std::thread::scope(|scope| {
+        let join = || {
+            start.wait();
+            join(&authority, &token).is_ok()
+        };
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(join)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).filter(|joined| *joined).count()
+    });
+    assert_eq!(joined, 4);
+}
+
+#[test]
 fn guessed_expired_and_foreign_tokens_admit_nobody() {
     let (_folder, authority) = authority();
     let (_elsewhere, other) = self::authority();

@@ -78,6 +78,17 @@ pub enum IdentityError {
         /// The folder with a file for each.
         folder: PathBuf,
     },
+    /// A token has admitted as many machines as it may.
+    #[error(
+        "TooManyOfToken: {limit} machines joined with token {token:016x}, the limit of one token: make another one \
+         with `tharsis token create`, and revoke this one if they are not all yours"
+    )]
+    TooManyOfToken {
+        /// The number of the token.
+        token: u64,
+        /// The limit.
+        limit: usize,
+    },
     /// A machine has certificates for as many nodes as it may.
     #[error(
         "TooManyNodes: {limit} nodes of this machine have certificates that may be good, the limit: start fewer \

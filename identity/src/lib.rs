@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod admitted;
 mod anchors;
 mod authority;
 mod clock;
