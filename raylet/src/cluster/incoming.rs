@@ -78,6 +78,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_packet_in_the_name_or_to_the_name_of_another_node_ends_the_stream() {
+        let other = NodeId(3);
+        for (from, to) in [(other, ME), (OTHER, other), (ME, OTHER)] {
+            let segment = Arc::new(Segment::anonymous(BELL_BOARD_BYTES).unwrap());
+            let (inbox, peer) = (Inbox::new(BellBoard::at(&segment, 0).unwrap()), member(4));
+            let packet = |n| peer::Packet::new(n, 0, vec![Message::LeaseReturned { lease: LeaseId(n) }]);
+            let packets = [(OTHER, ME, 0), (from, to, 1), (OTHER, ME, 2)]
+                .into_iter()
+                .flat_map(|(from, to, n)| convert::encode(from, to, &packet(n)));
+            let packets: Vec<_> = packets.map(Ok).collect();
+            let mut incoming: Incoming = futures::stream::iter(packets).boxed();
+            let is_closed = receive(ME, &peer, &inbox, &mut incoming).await;
+            assert!(!is_closed, "the other node has not closed it");
+            assert_eq!(std::iter::from_fn(|| inbox.take()).count(), 1, "from {from} to {to}");
+        }
+    }
+
+    #[tokio::test]
     async fn a_member_that_sends_faster_than_the_loop_takes_has_to_wait() {
         const COUNT: u64 = 40;
         const ROOM: usize = 4;

@@ -26,6 +26,28 @@ pub async fn call(
     client.unary(tonic::Request::new(message), path, Raw).await.map(drop)
 }
 
+/// As [`call`], with the messages of a stream, one after the other.
+///
+/// # Errors
+/// The server's refusal.
+///
+/// # Panics
+/// If nothing answers there.
+pub async fn stream(
+    address: &str,
+    own: &Credentials,
+    path: &str,
+    messages: Vec<Vec<u8>>,
+) -> Result<(), tonic::Status> {
+    let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
+    let channel = own.channel(&endpoint, address, Called::Control);
+    let mut client = tonic::client::Grpc::new(channel);
+    client.ready().await.unwrap();
+    let path = PathAndQuery::try_from(path).unwrap();
+    let messages = tonic::Request::new(futures::stream::iter(messages));
+    client.streaming(messages, path, Raw).await.map(drop)
+}
+
 /// Bytes as they are.
 pub struct Raw;
 

@@ -1,7 +1,9 @@
 //! Every call, at heads and at members, by every role with every certificate: who is let in.
 
 use super::identity::{Cluster, HOUR, PER_MACHINE_MAX, SilentNode, connect, credentials, node};
+use crate::protocol::Protocol;
 use futures::StreamExt;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tharsis_conformance::raw;
@@ -32,6 +34,10 @@ const WATCHED: Duration = Duration::from_millis(500);
 /// The row of scrapes in the table of rights.
 const SCRAPE: &str = "GET /metrics";
 
+/// Calls whose message names a node that need not be that of the caller: the one that is called, or one that
+/// seems to be dead.
+const OF_OTHERS: [&str; 6] = ["Drain", "JobOutput", "Logs", "StopJob", "SubmitJob", "SuspectNode"];
+
 /// The certificate that a caller shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
@@ -45,19 +51,22 @@ enum Shown {
     RevokedMachine,
     /// That of its node, whose machine was revoked.
     RevokedNode,
-    /// One whose time is over.
-    Expired,
+    /// That of its node, whose time is over.
+    ExpiredNode,
+    /// That of its machine, whose time is over.
+    ExpiredMachine,
     /// One of another authority.
     ForeignAuthority,
 }
 
-const ALL: [Shown; 7] = [
+const ALL: [Shown; 8] = [
     Shown::Machine,
     Shown::Node,
     Shown::ForeignNode,
     Shown::RevokedMachine,
     Shown::RevokedNode,
-    Shown::Expired,
+    Shown::ExpiredNode,
+    Shown::ExpiredMachine,
     Shown::ForeignAuthority,
 ];
 
@@ -76,6 +85,13 @@ enum Outcome {
 struct Member {
     address: String,
     gate: Gate,
+    node: SilentNode,
+}
+
+/// A caller with a certificate.
+struct Visitor {
+    identity: Identity,
+    own: Credentials,
 }
 
 /// Passes calls on, and notes that transfers came so far.
@@ -98,20 +114,20 @@ impl PortHandler for Handler {
 impl Member {
     /// One that hears of machines that are revoked, as members do.
     async fn start(cluster: &Cluster) -> Member {
-        let (address, gate) = Member::listen(cluster).await;
+        let member = Member::listen(cluster).await;
         let looking = cluster.authority.own(Role::Observer, None, false, HOUR).unwrap();
         let looking = credentials(Tls::new(&looking).unwrap(), None);
         let client = connect(&cluster.address(), &looking).await.unwrap();
-        gate.revoked().hear(client.cluster_info().await.unwrap().revoked);
-        let revoked = gate.revoked().clone();
+        member.gate.revoked().hear(client.cluster_info().await.unwrap().revoked);
+        let revoked = member.gate.revoked().clone();
         tokio::spawn(async move {
             let mut changes = client.membership().with_revoked(revoked);
             while changes.next().await.is_ok() {}
         });
-        Member { address, gate }
+        member
     }
 
-    async fn listen(cluster: &Cluster) -> (String, Gate) {
+    async fn listen(cluster: &Cluster) -> Member {
         // Callers expect the name of a control store; what makes a head is its signer.
         let own = cluster.authority.own(Role::Node, Some(CALLED), true, HOUR).unwrap();
         let gate = Gate::new(Trust::Identity(Tls::new(&own).unwrap()));
@@ -119,12 +135,13 @@ impl Member {
         let address = listener.local_addr().unwrap().to_string();
         let (calls, mut accepted) = mpsc::channel(16);
         tokio::spawn(port::accept(listener, gate.clone(), Arc::new(Handler(calls))));
-        let routes = peer::routes(Routes::default(), Arc::new(SilentNode));
+        let node = SilentNode::default();
+        let routes = peer::routes(Routes::default(), Arc::new(node.clone()));
         let server = tonic::transport::Server::builder().add_routes(routes);
         tokio::spawn(
             server.serve_with_incoming(futures::stream::poll_fn(move |context| accepted.poll_recv(context))),
         );
-        (address, gate)
+        Member { address, gate, node }
     }
 }
 
@@ -135,16 +152,17 @@ async fn caller(
     place: Place<'_>,
     role: Role,
     shown: Shown,
-) -> Credentials {
+) -> Visitor {
     let at = if shown == Shown::ForeignAuthority { elsewhere } else { cluster };
     let machine = at.machine(role).await;
     let subject = Tls::new(&machine).unwrap().subject().unwrap();
-    let is_node = !matches!(shown, Shown::Machine | Shown::RevokedMachine);
-    let (identity, node) = if is_node && role.has_nodes() {
+    let (identity, node) = if is_node(role, shown) {
         // Each caller has a machine and a node of its own.
         let node = subject.machine.0 | OWN;
-        let lifetime = if shown == Shown::Expired { Duration::ZERO } else { HOUR };
+        let lifetime = if shown == Shown::ExpiredNode { Duration::ZERO } else { HOUR };
         (signed(at, &machine, node, lifetime), Some(NodeId(node)))
+    } else if is_expired(shown) {
+        (at.authority.own(role, None, false, Duration::ZERO).unwrap(), None)
     } else {
         (machine, None)
     };
@@ -154,7 +172,18 @@ async fn caller(
             until(|| member.gate.revoked().check(subject.machine) == Err(Reason::Revoked)).await;
         }
     }
-    credentials(Tls::new(&identity).unwrap(), node)
+    let own = credentials(Tls::new(&identity).unwrap(), node);
+    Visitor { identity, own }
+}
+
+/// Whether a caller shows the certificate of a node.
+fn is_node(role: Role, shown: Shown) -> bool {
+    let is_machine = matches!(shown, Shown::Machine | Shown::RevokedMachine | Shown::ExpiredMachine);
+    role.has_nodes() && !is_machine
+}
+
+fn is_expired(shown: Shown) -> bool {
+    matches!(shown, Shown::ExpiredNode | Shown::ExpiredMachine)
 }
 
 fn signed(cluster: &Cluster, machine: &Identity, node: u64, lifetime: Duration) -> Identity {
@@ -185,9 +214,26 @@ fn message(call: &str, node: u64) -> Vec<u8> {
         "KeepAlive" | "UnregisterNode" => fixed(1, node),
         "PutCodeUnit" => [bytes(1, &[7; 32]), fixed(3, node)].concat(),
         "PutProgram" => [vec![13, 1, 0, 0, 0], bytes(2, &[7; 32]), fixed(3, node)].concat(),
+        "RegisterJob" => {
+            let major = tharsis_protos::control::PROTOCOL.major as u8;
+            [fixed(4, node), bytes(6, &[8, major]), bytes(7, &[7; 16])].concat()
+        }
         "Link" => [fixed(1, node), fixed(2, CALLED)].concat(),
         _ => Vec::new(),
     }
+}
+
+/// A packet with a frame of each kind, without what is in it.
+fn packet(protocol: &Protocol, node: u64) -> Vec<u8> {
+    let mut packet = message("Link", node);
+    for number in protocol.frames() {
+        let key = number << 3 | 2;
+        // Numbers of seven bits, the lowest first; the length of what is in it is 0.
+        let frame =
+            if key < 128 { vec![key as u8, 0] } else { vec![(key & 127 | 128) as u8, (key >> 7) as u8, 0] };
+        packet.extend(bytes(6, &frame));
+    }
+    packet
 }
 
 fn speaks_for_a_node(call: &str) -> bool {
@@ -197,11 +243,12 @@ fn speaks_for_a_node(call: &str) -> bool {
 /// The outcome that a call must have.
 fn expected(call: &str, roles: &[Role], role: Role, shown: Shown) -> Outcome {
     match shown {
-        Shown::Expired if role.has_nodes() => return Outcome::NoConnection,
-        Shown::ForeignAuthority | Shown::RevokedMachine | Shown::RevokedNode => {
-            return Outcome::NoConnection;
-        }
-        _ => {}
+        Shown::ForeignAuthority
+        | Shown::ExpiredNode
+        | Shown::ExpiredMachine
+        | Shown::RevokedMachine
+        | Shown::RevokedNode => return Outcome::NoConnection,
+        Shown::Machine | Shown::Node | Shown::ForeignNode => {}
     }
     if !roles.contains(&role) {
         return Outcome::Denied;
@@ -211,7 +258,7 @@ fn expected(call: &str, roles: &[Role], role: Role, shown: Shown) -> Outcome {
     if speaks_for_a_node(call) && !is_own { Outcome::Denied } else { Outcome::Served }
 }
 
-async fn outcome(address: &str, own: &Credentials, call: &str, shown: Shown) -> Outcome {
+async fn outcome(protocol: &Protocol, address: &str, own: &Credentials, call: &str, shown: Shown) -> Outcome {
     if call == SCRAPE {
         return scraped(address, own).await;
     }
@@ -219,15 +266,21 @@ async fn outcome(address: &str, own: &Credentials, call: &str, shown: Shown) -> 
     if own.connect(address, Called::Control, Purpose::Calls).await.is_err() {
         return Outcome::NoConnection;
     }
-    let service = if is_of_peer(call) { "tharsis.peer.v1.Peer" } else { "tharsis.control.v1.Control" };
     let node = match (shown, own.node) {
         (Shown::ForeignNode, _) | (_, None) => OTHER,
         (_, Some(node)) => node.0,
     };
-    let path = format!("/{service}/{call}");
-    let answer = raw::call(address, own, &path, message(call, node));
-    // A watch goes on.
-    match tokio::time::timeout(WATCHED, answer).await.unwrap_or(Ok(())) {
+    let path = format!("/{}/{call}", protocol.rpc(call).service);
+    let answer = async {
+        if call == "Link" {
+            let packets = vec![message(call, node), packet(protocol, node)];
+            return raw::stream(address, own, &path, packets).await;
+        }
+        // A watch goes on.
+        let answer = raw::call(address, own, &path, message(call, node));
+        tokio::time::timeout(WATCHED, answer).await.unwrap_or(Ok(()))
+    };
+    match answer.await {
         Err(status) if status.code() == tonic::Code::PermissionDenied => Outcome::Denied,
         _ => Outcome::Served,
     }
@@ -237,9 +290,14 @@ async fn scraped(address: &str, own: &Credentials) -> Outcome {
     let Trust::Identity(tls) = &own.trust else { panic!("it has an identity") };
     let Ok(stream) = TcpStream::connect(address).await else { return Outcome::NoConnection };
     let name = Called::Control.server_name().unwrap();
-    let Ok(mut stream) = TlsConnector::from(tls.client()).connect(name, stream).await else {
-        return Outcome::NoConnection;
-    };
+    match TlsConnector::from(tls.client()).connect(name, stream).await {
+        Ok(mut stream) => ask(&mut stream).await,
+        Err(_) => Outcome::NoConnection,
+    }
+}
+
+/// The outcome of a scrape over a connection.
+async fn ask(stream: &mut Opened) -> Outcome {
     let mut heard = String::new();
     // A certificate that is not believed is refused with the first read; the end may come without a goodbye.
     let _sent = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: tharsis\r\n\r\n").await;
@@ -270,40 +328,41 @@ async fn until(is_so: impl Fn() -> bool) {
 }
 
 async fn check_doors(cluster: &Cluster, elsewhere: &Cluster, port: Place<'_>) {
-    let (address, is_head) = match port {
-        Place::Head => (cluster.address(), true),
-        Place::Member(member) => (member.address.clone(), false),
+    let (address, is_head, node) = match port {
+        Place::Head => (cluster.address(), true, &cluster.node),
+        Place::Member(member) => (member.address.clone(), false, &member.node),
     };
-    let address = address.as_str();
-    for role in Role::ALL {
-        for shown in ALL {
-            let own = caller(cluster, elsewhere, port, role, shown).await;
-            if shown == Shown::Expired {
-                // Certificates count in seconds.
-                tokio::time::sleep(Duration::from_millis(1100)).await;
-            }
-            let place =
-                format!("{shown:?} by {} at a {}", role.name(), if is_head { "head" } else { "member" });
-            for (call, roles) in RIGHTS {
-                if !is_head && !is_of_peer(call) && call != SCRAPE {
-                    // Members serve no control store.
-                    continue;
-                }
-                let found = outcome(address, &own, call, shown).await;
-                let mut wanted = expected(call, roles, role, shown);
-                if call == SCRAPE && is_revoked(shown) {
-                    wanted = Outcome::Denied;
-                }
-                assert_eq!(found, wanted, "{call}: {place}");
-            }
-            check_connections(address, &own, role, shown, is_head, &place).await;
-        }
+    let (address, protocol) = (address.as_str(), Protocol::read());
+    // The frames that get in.
+    let mut frames = BTreeMap::new();
+    let mut visitors = Vec::new();
+    for (role, shown) in Role::ALL.into_iter().flat_map(|role| ALL.map(|shown| (role, shown))) {
+        visitors.push((role, shown, caller(cluster, elsewhere, port, role, shown).await));
     }
-    check_nobody(cluster, address).await;
-}
-
-fn is_of_peer(call: &str) -> bool {
-    ["Drain", "JobOutput", "Link", "Logs", "StopJob", "SubmitJob"].contains(&call)
+    // Certificates count in seconds: those that are to be over are.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    for (role, shown, Visitor { identity, own }) in visitors {
+        let place = format!("{shown:?} by {} at a {}", role.name(), if is_head { "head" } else { "member" });
+        for (call, roles) in RIGHTS {
+            if !is_head && call != SCRAPE && protocol.rpc(call).service.ends_with(".Control") {
+                // Members serve no control store.
+                continue;
+            }
+            let found = outcome(&protocol, address, &own, call, shown).await;
+            let mut wanted = expected(call, roles, role, shown);
+            if call == "Link" && wanted == Outcome::Served {
+                frames.insert(own.node.unwrap(), protocol.frames().len());
+            }
+            if call == SCRAPE && is_revoked(shown) {
+                wanted = Outcome::Denied;
+            }
+            assert_eq!(found, wanted, "{call}: {place}");
+        }
+        check_connections(address, &own, role, shown, is_head, &place).await;
+        check_certificates(address, &identity, role, shown, is_head, &place).await;
+    }
+    assert_eq!(node.frames(), frames, "frames of links");
+    check_nobody(cluster, address, is_head).await;
 }
 
 fn is_revoked(shown: Shown) -> bool {
@@ -322,18 +381,59 @@ async fn check_connections(
     let is_node = role.has_nodes() && matches!(shown, Shown::Node | Shown::ForeignNode);
     let refused = own.connect(address, Called::Control, Purpose::Transfers).await.map(drop);
     assert_eq!(refused.is_ok(), is_node, "transfers: {place}: {refused:?}");
-    let is_good = !is_revoked(shown)
-        && shown != Shown::ForeignAuthority
-        && !(shown == Shown::Expired && role.has_nodes());
+    let is_good = !is_revoked(shown) && shown != Shown::ForeignAuthority && !is_expired(shown);
     let refused = own.connect(address, Called::Control, Purpose::Join).await.map(drop);
     assert_eq!(refused.is_ok(), is_good && is_head, "joins: {place}: {refused:?}");
 }
 
+/// Requests for certificates: machines alone make them, of heads.
+async fn check_certificates(
+    address: &str,
+    identity: &Identity,
+    role: Role,
+    shown: Shown,
+    is_head: bool,
+    place: &str,
+) {
+    let shows_machine = matches!(shown, Shown::Machine)
+        || !role.has_nodes() && matches!(shown, Shown::Node | Shown::ForeignNode);
+    let signed = join::as_machine(address, identity).await.map(drop);
+    assert_eq!(signed.is_ok(), is_head && shows_machine, "that of a machine: {place}: {signed:?}");
+    let wanted = Tls::new(identity).unwrap().subject().unwrap().machine.0 | OWN;
+    let signed = join::as_node(address, identity, NodeId(wanted)).await.map(drop);
+    let is_signed = is_head && shows_machine && role.has_nodes();
+    assert_eq!(signed.is_ok(), is_signed, "that of a node: {place}: {signed:?}");
+}
+
 /// A caller that shows no certificate.
-async fn check_nobody(cluster: &Cluster, address: &str) {
+async fn check_nobody(cluster: &Cluster, address: &str, is_head: bool) {
     for purpose in [Purpose::Calls, Purpose::Transfers] {
         let refused = stranger(cluster, address, purpose).await.map(drop);
         assert!(matches!(refused, Err(ProofError::Refused(Reason::NoCertificate))), "{refused:?}");
+    }
+    // At a head it may show a token.
+    let refused = stranger(cluster, address, Purpose::Join).await.map(drop);
+    let is_no_head = matches!(refused, Err(ProofError::Refused(Reason::NoAuthority)));
+    assert!(if is_head { refused.is_ok() } else { is_no_head }, "{refused:?}");
+    let token = cluster.authority.make_token(Role::Node, HOUR).unwrap();
+    let joined = join::with_token(address, &token, "host").await.map(drop);
+    assert_eq!(joined.is_ok(), is_head, "{joined:?}");
+    let mut scrape = handshake(cluster, address).await.unwrap();
+    assert_eq!(ask(&mut scrape).await, Outcome::Denied);
+}
+
+/// A call that is new has no outcome here until somebody has said which it should have.
+#[test]
+fn every_call_is_among_these_tests() {
+    let protocol = Protocol::read();
+    let mut calls: Vec<&str> = protocol.rpcs.iter().map(|rpc| rpc.name.as_str()).chain([SCRAPE]).collect();
+    calls.sort_unstable();
+    assert_eq!(calls, RIGHTS.map(|(call, _)| call));
+    for rpc in &protocol.rpcs {
+        let call = rpc.name.as_str();
+        let is_told = speaks_for_a_node(call) || OF_OTHERS.contains(&call);
+        assert_eq!(is_told, protocol.names_a_node(&rpc.request), "{call}: whose is the node that it names?");
+        assert!(!(speaks_for_a_node(call) && OF_OTHERS.contains(&call)), "{call}");
     }
 }
 
@@ -354,7 +454,7 @@ async fn every_call_by_every_role_with_every_certificate_at_a_member() {
 async fn a_member_lets_no_machine_in_before_it_has_heard_which_ones_were_revoked() {
     let cluster = Cluster::start().await;
     let own = credentials(Tls::new(&cluster.machine(Role::Driver).await).unwrap(), None);
-    let (address, gate) = Member::listen(&cluster).await;
+    let Member { address, gate, .. } = Member::listen(&cluster).await;
     for purpose in [Purpose::Calls, Purpose::Transfers, Purpose::Join] {
         let refused = own.connect(&address, Called::Control, purpose).await.map(drop);
         assert!(matches!(refused, Err(ProofError::Refused(Reason::NotYet))), "{purpose:?}: {refused:?}");
@@ -443,15 +543,20 @@ async fn what_one_head_notes_holds_for_the_others() {
 
 /// A connection without a certificate that was proved, for as much as that is.
 async fn stranger(cluster: &Cluster, address: &str, purpose: Purpose) -> Result<Opened, ProofError> {
-    let config = pinned(cluster.authority.anchors().unwrap().hash()).unwrap();
-    let stream = TcpStream::connect(address).await.unwrap();
-    let name = Called::Control.server_name().unwrap();
-    let mut stream = TlsConnector::from(config).connect(name, stream).await.map_err(ProofError::Tls)?;
+    let mut stream = handshake(cluster, address).await?;
     let key = Secret::from_bytes(proof_key(stream.get_ref().1).unwrap());
     proof::prove(&mut stream, &key, None, purpose).await.map(|()| stream)
 }
 
 type Opened = tokio_rustls::client::TlsStream<TcpStream>;
+
+/// A connection without a certificate.
+async fn handshake(cluster: &Cluster, address: &str) -> Result<Opened, ProofError> {
+    let config = pinned(cluster.authority.anchors().unwrap().hash()).unwrap();
+    let stream = TcpStream::connect(address).await.unwrap();
+    let name = Called::Control.server_name().unwrap();
+    TlsConnector::from(config).connect(name, stream).await.map_err(ProofError::Tls)
+}
 
 #[tokio::test]
 async fn strangers_that_ask_for_a_certificate_and_say_no_more_are_few() {

@@ -1,8 +1,11 @@
 //! A control store that admits by certificates: what each role may call, and who is refused.
 
+use crate::protocol::Protocol;
 use bytes::Bytes;
+use futures::StreamExt;
 use futures::stream::BoxStream;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 use tharsis_conformance::raw;
@@ -34,6 +37,8 @@ const OVER: Duration = Duration::ZERO;
 
 pub struct Cluster {
     pub authority: Arc<Authority>,
+    /// The node of the head.
+    pub node: SilentNode,
     server: Server,
     store: Arc<Embedded>,
     folder: TempDir,
@@ -41,8 +46,17 @@ pub struct Cluster {
 
 impl Cluster {
     pub async fn start() -> Cluster {
+        Cluster::start_with(SilentNode::default()).await
+    }
+
+    /// One whose node keeps streams of answers open.
+    pub async fn holding() -> Cluster {
+        Cluster::start_with(SilentNode { holds: true, ..SilentNode::default() }).await
+    }
+
+    async fn start_with(node: SilentNode) -> Cluster {
         let store = Arc::new(Embedded::memory(EmbeddedLimits::default()));
-        Cluster::start_in(tempfile::tempdir().unwrap(), store).await
+        Cluster::start_in(tempfile::tempdir().unwrap(), store, node).await
     }
 
     /// Another head over the same tables, with a copy of the authority's key.
@@ -50,10 +64,10 @@ impl Cluster {
         let folder = tempfile::tempdir().unwrap();
         let key = folder.path().join("keys");
         std::fs::copy(self.folder.path().join("keys"), key).unwrap();
-        Cluster::start_in(folder, Arc::clone(&self.store)).await
+        Cluster::start_in(folder, Arc::clone(&self.store), SilentNode::default()).await
     }
 
-    async fn start_in(folder: TempDir, store: Arc<Embedded>) -> Cluster {
+    async fn start_in(folder: TempDir, store: Arc<Embedded>, node: SilentNode) -> Cluster {
         let authority = Arc::new(Authority::load_or_make(folder.path()).unwrap());
         let own = Tls::new(&authority.own(Role::Node, None, true, HOUR).unwrap()).unwrap();
         let signer = Signer { authority: Arc::clone(&authority), lifetime: HOUR, owners: None };
@@ -61,9 +75,9 @@ impl Cluster {
         let options = ControlOptions { lease_ttl: Duration::from_secs(10), cluster: None, owner: None };
         let control = Control::start(Arc::clone(&store) as Arc<dyn Backend>, options).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let routes = peer::routes(Routes::default(), Arc::new(SilentNode));
+        let routes = peer::routes(Routes::default(), Arc::new(node.clone()));
         let server = serve(control, listener, gate, routes).unwrap();
-        Cluster { authority, server, store, folder }
+        Cluster { authority, node, server, store, folder }
     }
 
     pub fn address(&self) -> String {
@@ -103,7 +117,7 @@ pub fn node(id: u64) -> NodeInfo {
         host: "host".to_owned(),
         local_socket: String::new(),
         resources: Resources::cpus(1.0).unwrap(),
-        labels: std::collections::BTreeMap::new(),
+        labels: BTreeMap::new(),
     }
 }
 
@@ -116,16 +130,42 @@ fn code(error: &CallError) -> RefusalCode {
     error.refusal_code().unwrap_or_else(|| panic!("not refused: {error}"))
 }
 
-/// A node that does nothing of what it is asked for.
-pub struct SilentNode;
+/// A node that does nothing of what it is asked for, but notes frames: the count that came from each node.
+#[derive(Clone, Debug, Default)]
+pub struct SilentNode {
+    frames: Arc<Mutex<BTreeMap<NodeId, usize>>>,
+    /// Streams of answers stay open.
+    holds: bool,
+}
+
+impl SilentNode {
+    /// The frames that came so far.
+    pub fn frames(&self) -> BTreeMap<NodeId, usize> {
+        self.frames.lock().unwrap().clone()
+    }
+
+    fn answer<T: Send + 'static>(&self) -> Result<BoxStream<'static, T>, Refusal> {
+        let silent = Refusal::new(RefusalCode::Unavailable, "silent");
+        if self.holds { Ok(futures::stream::pending().boxed()) } else { Err(silent) }
+    }
+}
 
 impl peer::Service for SilentNode {
-    async fn link(&self, _: NodeId, _: NodeId, _: peer::Incoming) -> Result<peer::Outgoing, Refusal> {
+    async fn link(
+        &self,
+        from: NodeId,
+        _: NodeId,
+        mut frames: peer::Incoming,
+    ) -> Result<peer::Outgoing, Refusal> {
+        while let Some(Ok(packet)) = frames.next().await {
+            let known = packet.messages.iter().filter(|message| message.kind.is_some()).count();
+            *self.frames.lock().unwrap().entry(from).or_default() += known;
+        }
         Err(Refusal::new(RefusalCode::Unavailable, "silent"))
     }
 
     async fn drain(&self, _: NodeId, _: Duration) -> Result<BoxStream<'static, DrainRow>, Refusal> {
-        Err(Refusal::new(RefusalCode::Unavailable, "silent"))
+        self.answer()
     }
 
     async fn submit_job(&self, _: NodeId, _: NewSubmission) -> Result<u32, Refusal> {
@@ -137,11 +177,11 @@ impl peer::Service for SilentNode {
     }
 
     async fn job_output(&self, _: NodeId, _: OutputQuery) -> Result<BoxStream<'static, Bytes>, Refusal> {
-        Err(Refusal::new(RefusalCode::Unavailable, "silent"))
+        self.answer()
     }
 
     async fn logs(&self, _: NodeId, _: LogQuery) -> Result<BoxStream<'static, Vec<LogLine>>, Refusal> {
-        Err(Refusal::new(RefusalCode::Unavailable, "silent"))
+        self.answer()
     }
 }
 
@@ -169,6 +209,7 @@ async fn scrape(address: &str, own: &Credentials) -> String {
 
 #[tokio::test]
 async fn each_role_makes_its_own_calls_and_no_others() {
+    let protocol = Protocol::read();
     for role in Role::ALL {
         let cluster = Cluster::start().await;
         let address = cluster.address();
@@ -176,10 +217,7 @@ async fn each_role_makes_its_own_calls_and_no_others() {
         for (call, roles) in RIGHTS {
             let is_denied = match call {
                 "GET /metrics" => scrape(&address, &own).await.starts_with("HTTP/1.1 403 "),
-                "Drain" | "JobOutput" | "Link" | "Logs" | "StopJob" | "SubmitJob" => {
-                    is_denied(&address, &own, &format!("tharsis.peer.v1.Peer/{call}")).await
-                }
-                _ => is_denied(&address, &own, &format!("tharsis.control.v1.Control/{call}")).await,
+                _ => is_denied(&address, &own, &format!("{}/{call}", protocol.rpc(call).service)).await,
             };
             assert_eq!(is_denied, !roles.contains(&role), "{call} by {}", role.name());
         }

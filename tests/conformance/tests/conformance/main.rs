@@ -8,7 +8,9 @@
 //! | `doors.rs` | every call by every role with every certificate, at heads and members |
 //! | `crowds.rs` | machines and strangers that ask a head without end |
 //! | `identity.rs` | roles, certificates and tokens |
+//! | `limits.rs` | requests that would hold a node up |
 //! | `ports.rs` | what is concluded from ports of members, and what askers learn |
+//! | `protocol.rs` | the files of the protocol, for tests that go through all of it |
 //! | `stores.rs` | several control stores over one back end |
 //! | `etcd.rs` | the service over an etcd that is compacted, full, or asks for users |
 
@@ -19,7 +21,9 @@ mod crowds;
 mod doors;
 mod etcd;
 mod identity;
+mod limits;
 mod ports;
+mod protocol;
 mod service;
 mod stores;
 
