@@ -5,6 +5,7 @@ use std::io;
 use std::process::Stdio;
 use std::time::Duration;
 use tharsis::process::NODE_START_WAIT;
+use tharsis_raylet::cluster::TOKEN_TIME_MAX;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -13,8 +14,9 @@ use tokio::time::timeout;
 const CONNECT_WAIT_S: u32 = 10;
 /// A host that does not answer for three times as long is given up.
 const ALIVE_INTERVAL_S: u32 = 5;
-/// Longest time for one command: more than a node may take to start or to stop.
-const COMMAND_WAIT: Duration = NODE_START_WAIT.saturating_add(Duration::from_secs(150));
+/// Longest time for one command: more than a node may take to join and to start, or to stop.
+const COMMAND_WAIT: Duration =
+    NODE_START_WAIT.saturating_add(TOKEN_TIME_MAX).saturating_add(Duration::from_secs(45));
 /// The status of ssh itself, if it fails.
 const SSH_FAILED: i32 = 255;
 /// The status of a shell that does not find a program.

@@ -5,6 +5,7 @@ use crate::home::{self, Home, await_that, end_of, kill, root};
 use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Stdio};
+use tharsis_raylet::cluster::{JOIN_TIME_MAX, TOKEN_TIME_MAX};
 
 fn text(file: &str) -> String {
     std::fs::read_to_string(root().join("deploy").join(file)).unwrap()
@@ -184,8 +185,8 @@ fn the_manifests_run_a_head_and_a_member() {
 /// Whoever ends a node while it waits for a slow head or etcd takes its reason away.
 #[test]
 fn nobody_ends_a_node_that_waits_for_its_head() {
-    // It joins with its token first: attempts begin within 30 s, and one may take 75 s.
-    let wait_s = 105 + tharsis_raylet::cluster::JOIN_TIME_MAX.as_secs();
+    // It joins with its token first.
+    let wait_s = (TOKEN_TIME_MAX + JOIN_TIME_MAX).as_secs();
     let after = |file: &str, before: &str| -> u64 {
         let text = text(file);
         let found = text.lines().find_map(|line| line.trim().strip_prefix(before));

@@ -38,6 +38,8 @@ const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
 const JOIN_PAUSE: Duration = Duration::from_millis(100);
 /// The time for which a head is asked that is there and proves nothing: its machine may be busy.
 const SLOW_PATIENCE: Duration = Duration::from_secs(30);
+/// The time in which a machine joins with a token, before it waits for anything else.
+pub const TOKEN_TIME_MAX: Duration = Duration::from_secs(105);
 
 /// Means by which the members of a cluster know each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,14 +116,16 @@ pub fn join_with_token(folder: &Path, address: &str, token: &Token) -> Result<()
     let runtime = runtime.map_err(unreachable)?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let begun = Instant::now();
-    let identity = runtime.block_on(async {
+    let asking = async {
         loop {
             match join::with_token(address, token, &host).await {
                 Err(error) if is_slow(&error) && begun.elapsed() < SLOW_PATIENCE => sleep(JOIN_PAUSE).await,
                 asked => break asked,
             }
         }
-    })?;
+    };
+    let asked = runtime.block_on(async { timeout(TOKEN_TIME_MAX, asking).await });
+    let identity = asked.unwrap_or(Err(JoinError::Late))?;
     let kept = machine_folder(folder);
     kept.keep(&identity, address)?;
     Ok(kept.note_token(address, token)?)

@@ -94,7 +94,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::service::Routes;
 
 pub use addresses::advertised_address;
-pub use identity::Security;
+pub use identity::{Security, TOKEN_TIME_MAX};
 pub use joining::{JOIN_TIME_MAX, kind_of_beginning};
 pub use tharsis_gcs::{BackendChoice, EtcdAccess};
 
