@@ -16,6 +16,7 @@ mod hosts;
 #[cfg(feature = "frames")]
 mod interrupt;
 mod log;
+mod offers;
 mod output;
 mod reach;
 mod refusal;

@@ -11,7 +11,6 @@ use procfs::net::TcpState;
 use procfs::process::FDTarget;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 use tharsis::process::Security;
@@ -21,7 +20,7 @@ use tharsis_identity::{Authority, Role, Tls, Token};
 use tharsis_protos::connection::{Called, Credentials, Trust};
 use tharsis_protos::proof::Purpose;
 use tharsis_protos::{CallError, RefusalCode};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -32,7 +31,7 @@ const LISTEN_PAUSE: Duration = Duration::from_millis(100);
 /// Lifetime of the certificate with which the head's machine makes calls of an operator or a driver.
 const OWN_LIFETIME: Duration = Duration::from_secs(3600);
 /// Time that a listening server may take to answer.
-const ANSWER_WAIT: Duration = Duration::from_millis(2500);
+pub const ANSWER_WAIT: Duration = Duration::from_millis(2500);
 
 /// Refuses a port on which another process listens.
 ///
@@ -72,40 +71,6 @@ pub fn check_head(address: &str, own: &Credentials) -> Result<()> {
         await_listener(address).await?;
         ask(address, own).await
     })?)
-}
-
-/// Memory that other nodes of this user offer which run beside the one at `socket`, in the same system or
-/// container. Nothing is known of them if the control store does not say.
-pub fn offered_here(address: &str, own: &Credentials, socket: &Path) -> u64 {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return 0 };
-    runtime.block_on(async {
-        let options = ClientOptions { call_deadline: ANSWER_WAIT, patience: Duration::ZERO };
-        let Ok((store, _)) = ControlClient::connect(address, own, options).await else { return 0 };
-        let Ok(members) = store.list_nodes().await else { return 0 };
-        let machine = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let mut taken: u64 = 0;
-        for node in members.nodes {
-            let their = Path::new(&node.local_socket);
-            if node.host == machine.trim() && their != socket && is_served(their).await {
-                taken = taken.saturating_add(node.resources.memory);
-            }
-        }
-        taken
-    })
-}
-
-/// Whether a process of this user listens at a socket, as far as its folder shows whose it is. Containers of
-/// one machine have memory of their own, and sockets that the others do not reach.
-async fn is_served(socket: &Path) -> bool {
-    let folder = socket.parent().and_then(|folder| folder.metadata().ok());
-    if folder.is_none_or(|folder| folder.uid() != rustix::process::geteuid().as_raw()) {
-        return false;
-    }
-    // Never waits: one that is stopped has a full line of callers.
-    match UnixStream::connect(socket).await {
-        Ok(_) => true,
-        Err(cause) => cause.kind() == ErrorKind::WouldBlock,
-    }
 }
 
 /// Joins the cluster at one of several addresses with a token, and keeps the identity in a folder for all of

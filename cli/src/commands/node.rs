@@ -4,6 +4,7 @@
 use super::gcs;
 use crate::args::Part;
 use crate::log::LogChoice;
+use crate::offers::{self, Claim};
 use crate::refusal::Refusal;
 use crate::settings::{Error, Flags, Key, Settings, parse, spill};
 use crate::{output, reach};
@@ -32,7 +33,7 @@ pub fn run(part: &Part, flags: &Flags) -> Result<()> {
     if part.token.is_some() {
         return run_without_token(part, flags);
     }
-    let (spec, settings) = prepare(part, flags)?;
+    let Prepared { spec, settings, claim: _claim } = prepare(part, flags)?;
     LogChoice::of(&settings).begin()?;
     Ok(run_node(spec, crate::PROGRAM)?)
 }
@@ -57,12 +58,22 @@ fn without_token(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     arguments.filter(is_left).collect()
 }
 
+/// A node that can start.
+pub struct Prepared {
+    /// Its specification.
+    pub spec: NodeSpec,
+    /// The settings.
+    pub settings: Settings,
+    /// Its claim to the memory that it offers, until it is a member.
+    pub claim: Option<Claim>,
+}
+
 /// Makes the specification of the node, after checks that it can start: the socket is free, the port is free,
 /// the head is a control store of this release.
 ///
 /// # Errors
 /// The obstacle that was found.
-pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
+pub fn prepare(part: &Part, flags: &Flags) -> Result<Prepared> {
     let for_heads = Key::ALL.into_iter().filter(|key| key.is_of_head());
     if let Some(key) = for_heads.filter(|_| part.entry.address.is_some()).find(|key| flags.has(*key)) {
         return Err(Refusal::NotForMembers { flag: key.flag() }.into());
@@ -72,7 +83,7 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
     if let Some(work) = work_of_head(part, &settings) {
         output::warn(work.words());
     }
-    let mut spec = spec(part, &settings)?;
+    let (mut spec, mut claim) = (spec(part, &settings)?, None);
     if let Ok(report) = observe::ask(&spec.socket, Question::Status) {
         return Err(Refusal::AlreadyRunning { pid: report.pid, socket: spec.socket }.into());
     }
@@ -85,11 +96,11 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
         reach::check_head(address, &own)?;
         if settings.is_default(Key::MemoryLimit) {
             // Of the memory that is there, and nodes do not offer it twice.
-            let taken = reach::offered_here(address, &own, &spec.socket);
-            spec.options.resources.memory = spec.options.resources.memory.saturating_sub(taken);
+            let memory = &mut spec.options.resources.memory;
+            (*memory, claim) = offers::claim(address, &own, &spec.socket, *memory);
         }
     }
-    Ok((spec, settings))
+    Ok(Prepared { spec, settings, claim })
 }
 
 /// Joins the cluster with a token, if there is one. The node's process never sees it. A token in the

@@ -1,6 +1,7 @@
 //! `tharsis start`: a node in the background.
 
-use super::{node, token};
+use super::node::{self, Prepared};
+use super::token;
 use crate::args::Part;
 use crate::log::{LogChoice, fresh};
 use crate::output;
@@ -29,7 +30,7 @@ const LAST_WORDS_LINES: usize = 20;
 /// # Errors
 /// Why it did not start.
 pub fn run(part: &Part, flags: &Flags) -> Result<()> {
-    let (spec, settings) = node::prepare(part, flags)?;
+    let Prepared { spec, settings, claim: _claim } = node::prepare(part, flags)?;
     let log = spec.socket.with_file_name("node.log");
     let choice = LogChoice::of(&settings);
     choice.check()?;

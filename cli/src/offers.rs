@@ -1,0 +1,280 @@
+//! Memory that nodes of this user offer on one machine: all that is there, and no part of it twice.
+//!
+//! A node that starts leaves out what others offer. Those that are members are in the control store. Those
+//! that are about to be members have claims: files in a folder of the user, each locked while its start is
+//! under way. Claims are read and made under one lock, so of several nodes that start at once each one knows
+//! those before it. The claim of a start that takes too long does not count any more, and nobody waits for
+//! the lock without end: then two nodes may offer the same memory, as they would without claims.
+
+use crate::reach::ANSWER_WAIT;
+use std::fs::{DirBuilder, File, TryLockError, read_dir, remove_file};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+use tharsis::process::NODE_START_WAIT;
+use tharsis::{machine, observe};
+use tharsis_gcs::{ClientOptions, ControlClient};
+use tharsis_protos::connection::Credentials;
+use tharsis_protos::control::NodeInfo;
+use tharsis_protos::handshake::Question;
+use tharsis_types::NodeId;
+
+/// The time for which a claim counts.
+const CLAIM_TIME_MAX: Duration = NODE_START_WAIT;
+/// The time for which others that make claims are waited for, and between two looks.
+const LOCK_WAIT: Duration = Duration::from_secs(20);
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
+/// Members that are asked whether they run here.
+const ASKED_MAX: usize = 64;
+
+/// The claim of a start that is under way. It is given up when this is dropped.
+#[derive(Debug)]
+pub struct Claim {
+    path: PathBuf,
+    _locked: File,
+}
+
+/// A node and the memory that it offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Offer {
+    socket: PathBuf,
+    memory: u64,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // One that counts no more may be gone.
+        let _gone = remove_file(&self.path);
+    }
+}
+
+/// The part of `wanted` bytes of memory that a node at `socket` can offer beside others of this user, in the
+/// same system or container, and the claim to it. Nothing is known of members if the control store does not
+/// say.
+pub fn claim(address: &str, own: &Credentials, socket: &Path, wanted: u64) -> (u64, Option<Claim>) {
+    let folder = machine::default_secret_file().with_file_name("claims");
+    claim_in(&folder, address, socket, wanted, || members_here(address, own))
+}
+
+fn claim_in(
+    folder: &Path,
+    heads: &str,
+    socket: &Path,
+    wanted: u64,
+    members: impl FnOnce() -> Vec<Offer>,
+) -> (u64, Option<Claim>) {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    if made.is_err() || !is_of_user(folder) {
+        return (wanted.saturating_sub(taken(&members(), &[], socket)), None);
+    }
+    let _alone = lock(folder);
+    // Before the members are: a start that is over in between is among both.
+    let claimed = claims(folder, heads);
+    let offered = wanted.saturating_sub(taken(&members(), &claimed, socket));
+    (offered, Claim::make(folder, heads, socket, offered).ok())
+}
+
+/// The memory that others take; those that are members and have a claim take it once.
+fn taken(members: &[Offer], claimed: &[Offer], own: &Path) -> u64 {
+    let starting = claimed.iter().filter(|claim| members.iter().all(|member| member.socket != claim.socket));
+    let others = members.iter().chain(starting).filter(|other| other.socket != own);
+    others.fold(0, |sum, other| sum.saturating_add(other.memory))
+}
+
+fn is_of_user(folder: &Path) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    folder.symlink_metadata().is_ok_and(|found| found.is_dir() && found.uid() == user)
+}
+
+/// Keeps other starts from making claims; none if one of them does not end.
+fn lock(folder: &Path) -> Option<File> {
+    let (file, until) = (File::open(folder).ok()?, Instant::now() + LOCK_WAIT);
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Some(file),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOCK_PAUSE),
+            Err(_) => return None,
+        }
+    }
+}
+
+/// The claims of starts that are under way, of nodes that join at one of these heads. Others are removed.
+fn claims(folder: &Path, heads: &str) -> Vec<Offer> {
+    let files = read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
+    let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "claim"));
+    files.filter_map(|path| read_claim(&path, heads)).collect()
+}
+
+fn read_claim(path: &Path, heads: &str) -> Option<Offer> {
+    let mut file = File::open(path).ok()?;
+    let age = file.metadata().ok()?.modified().ok()?.elapsed().unwrap_or_default();
+    let is_held = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+    if !is_held || CLAIM_TIME_MAX < age {
+        // Its start is over, or was killed.
+        let _gone = remove_file(path);
+        return None;
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    let mut lines = text.splitn(3, '\n');
+    let (memory, their, socket) = (lines.next()?.parse().ok()?, lines.next()?, lines.next()?);
+    let is_of_cluster = their.split(',').any(|head| heads.split(',').any(|own| own == head));
+    is_of_cluster.then(|| Offer { socket: PathBuf::from(socket), memory })
+}
+
+impl Claim {
+    fn make(folder: &Path, heads: &str, socket: &Path, memory: u64) -> io::Result<Claim> {
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        write!(file, "{memory}\n{heads}\n{}", socket.display())?;
+        file.as_file().lock()?;
+        let path = file.path().with_extension("claim");
+        // It has its name when it is whole and locked.
+        let locked = file.persist(&path).map_err(|refused| refused.error)?;
+        Ok(Claim { path, _locked: locked })
+    }
+}
+
+/// Members that run beside this process, and the memory that they offer.
+fn members_here(address: &str, own: &Credentials) -> Vec<Offer> {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return Vec::new();
+    };
+    let listed = runtime.block_on(async {
+        let options = ClientOptions { call_deadline: ANSWER_WAIT, patience: Duration::ZERO };
+        let (store, _) = ControlClient::connect(address, own, options).await.ok()?;
+        store.list_nodes().await.ok()
+    });
+    let machine = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let here = listed.into_iter().flat_map(|listed| listed.nodes);
+    shown(here.filter(|node| node.host == machine.trim()).take(ASKED_MAX))
+}
+
+/// The offers of nodes that show themselves. A member says itself at which machine and socket it is: only a
+/// socket of this user counts, at which that very node answers. Each is asked on a thread of its own: a path
+/// may lead to a disk or a process that does not answer.
+fn shown(nodes: impl Iterator<Item = NodeInfo>) -> Vec<Offer> {
+    let (answers, offers) = channel();
+    for node in nodes {
+        let answers = answers.clone();
+        // A node that is not asked is not known.
+        let _asked = std::thread::Builder::new().name("offers".into()).spawn(move || {
+            let socket = PathBuf::from(node.local_socket);
+            if is_served_by(&socket, node.id) {
+                let memory = node.resources.memory.min(machine::memory_bytes());
+                let _late = answers.send(Offer { socket, memory });
+            }
+        });
+    }
+    drop(answers);
+    let until = Instant::now() + ANSWER_WAIT;
+    let next = || offers.recv_timeout(until.saturating_duration_since(Instant::now())).ok();
+    std::iter::from_fn(next).collect()
+}
+
+/// Whether a node of this user answers at a socket. Containers of one machine have memory of their own, and
+/// sockets that the others do not reach.
+fn is_served_by(socket: &Path, node: NodeId) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    let is_own =
+        socket.symlink_metadata().is_ok_and(|found| found.file_type().is_socket() && found.uid() == user);
+    is_own && observe::ask(socket, Question::Status).is_ok_and(|report| report.node == node.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+    use std::sync::Barrier;
+    use tharsis_types::Resources;
+
+    const ALL: u64 = 1 << 30;
+
+    fn nobody() -> Vec<Offer> {
+        Vec::new()
+    }
+
+    fn claim_at(root: &tempfile::TempDir, socket: &str, members: Vec<Offer>) -> (u64, Option<Claim>) {
+        claim_in(&root.path().join("claims"), "head:1,head:2", Path::new(socket), ALL, || members)
+    }
+
+    #[test]
+    fn nodes_that_start_at_once_offer_the_memory_once() {
+        let root = tempfile::tempdir().unwrap();
+        let start = Barrier::new(8);
+        let claimed: Vec<_> = std::thread::scope(|scope| {
+            let claim = |at: usize| {
+                start.wait();
+                claim_at(&root, &format!("/run/{at}"), nobody())
+            };
+            let threads: Vec<_> = (0..8).map(|at| scope.spawn(move || claim(at))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(claimed.iter().all(|(_, claim)| claim.is_some()));
+        assert_eq!(claimed.iter().map(|(memory, _)| memory).sum::<u64>(), ALL);
+        // One of them is a member now, and its start is not over yet: it counts once.
+        let first = claimed.iter().position(|(memory, _)| *memory == ALL).unwrap();
+        let member = Offer { socket: format!("/run/{first}").into(), memory: ALL / 4 };
+        assert_eq!(claim_at(&root, "/run/8", vec![member.clone()]).0, ALL - ALL / 4);
+        assert_eq!(claim_at(&root, "/run/8", nobody()).0, 0);
+        drop(claimed);
+        assert_eq!(claim_at(&root, "/run/8", nobody()).0, ALL, "they did not start");
+        assert_eq!(claim_at(&root, "/run/8", vec![member]).0, ALL - ALL / 4);
+    }
+
+    #[test]
+    fn claims_of_its_own_socket_of_other_clusters_and_of_the_past_do_not_count() {
+        let root = tempfile::tempdir().unwrap();
+        let (memory, first) = claim_at(&root, "/run/1", nobody());
+        let first = first.unwrap();
+        assert_eq!((memory, claim_at(&root, "/run/1", nobody()).0), (ALL, ALL));
+        let folder = root.path().join("claims");
+        let beside = |heads| claim_in(&folder, heads, Path::new("/run/2"), ALL, nobody).0;
+        assert_eq!((beside("head:2"), beside("other:1")), (0, ALL));
+        let age = |age| {
+            let file = File::options().write(true).open(&first.path).unwrap();
+            file.set_modified(std::time::SystemTime::now() - age).unwrap();
+        };
+        age(CLAIM_TIME_MAX / 2);
+        assert_eq!(beside("head:1"), 0);
+        age(CLAIM_TIME_MAX + Duration::from_secs(60));
+        assert_eq!(beside("head:1"), ALL, "it takes too long");
+        // A start that was killed leaves its file, and no lock.
+        std::fs::write(folder.join("killed.claim"), format!("{ALL}\nhead:1\n/run/3")).unwrap();
+        assert_eq!(beside("head:1"), ALL);
+        assert!(!folder.join("killed.claim").exists());
+    }
+
+    /// A member names a socket, here one of a program that is no node, and takes all memory for itself.
+    #[test]
+    fn a_member_that_does_not_answer_at_its_socket_takes_no_memory() {
+        let root = tempfile::tempdir().unwrap();
+        let (silent, ended) = (root.path().join("silent"), root.path().join("ended"));
+        let _listener = UnixListener::bind(&silent).unwrap();
+        drop(UnixListener::bind(&ended).unwrap());
+        let file = root.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let node = |socket: &Path| NodeInfo {
+            id: NodeId(1),
+            listen: "127.0.0.1:1".to_owned(),
+            host: String::new(),
+            local_socket: socket.display().to_string(),
+            resources: Resources { memory: u64::MAX, ..Resources::default() },
+            labels: std::collections::BTreeMap::new(),
+        };
+        let begun = Instant::now();
+        let sockets = [silent.as_path(), &ended, &file, Path::new("/no/such/socket"), Path::new("")];
+        let taken = shown(sockets.into_iter().map(node));
+        assert!(taken.is_empty(), "{taken:?}");
+        assert!(begun.elapsed() < 2 * ANSWER_WAIT, "nobody is waited for");
+    }
+
+    #[test]
+    fn a_folder_of_somebody_else_is_not_used() {
+        let root = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/", root.path().join("claims")).unwrap();
+        let (memory, claim) = claim_at(&root, "/run/1", vec![Offer { socket: "/run/2".into(), memory: 1 }]);
+        assert_eq!((memory, claim.is_none()), (ALL - 1, true));
+    }
+}
