@@ -37,13 +37,13 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes SIGINT from here on, unless whoever started the command has it ignored, as shells do for commands in
-/// the background.
+/// Takes SIGINT from here on. A command whose starter has it ignored, as scripts do for those in the
+/// background, leaves it ignored: it is not meant. A shell takes it in any case: its terminal's keys are.
 ///
 /// # Errors
 /// If signals cannot be taken.
 pub fn watch(ends: Ends) -> Result<()> {
-    if is_ignored() {
+    if ends == Ends::Command && is_ignored() {
         return Ok(());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("signals")?;

@@ -169,9 +169,13 @@ fn a_pipe_gets_all_rows_and_a_table_as_many_as_asked_for() {
 
 /// A shell in a terminal of some width, its keys and its screen.
 pub(crate) fn shell(home: &Home, columns: u32) -> (Child, ChildStdin, BufReader<ChildStdout>) {
+    shell_with(home, columns, TAKES_SIGNALS)
+}
+
+fn shell_with(home: &Home, columns: u32, signals: &str) -> (Child, ChildStdin, BufReader<ChildStdout>) {
     let tharsis = env!("CARGO_BIN_EXE_tharsis");
     let mut shell = Command::new("script");
-    let line = format!("stty cols {columns} rows 50 -echo; exec env {TAKES_SIGNALS} '{tharsis}' sql");
+    let line = format!("stty cols {columns} rows 50 -echo; exec env {signals} '{tharsis}' sql");
     shell.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm").env("XDG_STATE_HOME", home.path("state"));
     shell.env("SHELL", "/bin/sh").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut shell = shell.spawn().unwrap();
@@ -291,14 +295,25 @@ fn explain_shows_the_stages_as_a_text() {
 /// An option of `env`. Tests that run in the background of a shell have the signal ignored, and what they
 /// start has so, too.
 const TAKES_SIGNALS: &str = "--default-signal=INT";
+/// As a script does for its commands in the background.
+const IGNORES_SIGNALS: &str = "--ignore-signal=INT";
 
 /// A statement that does not end by itself.
 pub(crate) const ENDLESS: &str = "select max(value % 7) as most from generate_series(1, 1000000000000000)";
 
 #[test]
 fn ctrl_c_ends_the_statement_and_not_the_shell() {
+    ctrl_c_in_a_shell(TAKES_SIGNALS);
+}
+
+#[test]
+fn a_shell_takes_ctrl_c_of_its_terminal_whatever_it_was_started_with() {
+    ctrl_c_in_a_shell(IGNORES_SIGNALS);
+}
+
+fn ctrl_c_in_a_shell(signals: &str) {
     let home = Home::new();
-    let (mut shell, mut keys, mut screen) = shell(&home, 80);
+    let (mut shell, mut keys, mut screen) = shell_with(&home, 80, signals);
     let mut shown = Vec::new();
     for _ in 0..2 {
         until_prompt(&mut screen, &mut shown);
@@ -317,11 +332,11 @@ fn ctrl_c_ends_the_statement_and_not_the_shell() {
     assert!(shell.wait().unwrap().success(), "{}", String::from_utf8_lossy(&shown));
 }
 
-/// A command with the usual answer to signals.
-fn spawn_to_be_interrupted(home: &Home, words: &[&str]) -> Child {
+/// A command with an answer to signals.
+fn spawn_to_be_interrupted(home: &Home, words: &[&str], signals: &str) -> Child {
     let command = home.command(words);
     let mut env = Command::new("env");
-    env.arg(TAKES_SIGNALS).arg(command.get_program()).args(command.get_args());
+    env.arg(signals).arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => env.env(name, value),
@@ -336,7 +351,7 @@ fn ctrl_c_ends_a_command_with_status_130() {
     let home = Home::new();
     let file = home.text("most.csv");
     for words in [vec!["sql", ENDLESS], vec!["sql", ENDLESS, "-o", &file]] {
-        let child = spawn_to_be_interrupted(&home, &words);
+        let child = spawn_to_be_interrupted(&home, &words, TAKES_SIGNALS);
         let process = procfs::process::Process::new(child.id() as i32).unwrap();
         await_that("the command takes signals", || process.status().unwrap().sigcgt & 2 != 0);
         kill(child.id(), "INT");
@@ -344,6 +359,23 @@ fn ctrl_c_ends_a_command_with_status_130() {
         assert_eq!((ended.status, ended.out.as_str()), (130, ""), "{}", ended.err);
     }
     assert!(!std::path::Path::new(&file).exists());
+}
+
+#[test]
+fn a_command_in_the_background_of_a_script_is_not_interrupted() {
+    let home = Home::new();
+    let query = format!("select 1 as one; {ENDLESS}");
+    let mut child = spawn_to_be_interrupted(&home, &["sql", &query], IGNORES_SIGNALS);
+    // It has begun when it shows the first rows.
+    let mut begun = [0];
+    child.stdout.as_mut().unwrap().read_exact(&mut begun).unwrap();
+    kill(child.id(), "INT");
+    let status = procfs::process::Process::new(child.id() as i32).unwrap().status().unwrap();
+    let (ignored, taken) = (status.sigign & 2 != 0, status.sigcgt & 2 != 0);
+    let ended = child.try_wait().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!((ignored, taken, ended), (true, false, None));
 }
 
 #[test]

@@ -31,7 +31,9 @@ impl Drop for Place {
 /// Removes what was spilled: also before an end that drops nothing. Tasks that were left behind may still add
 /// files meanwhile.
 pub fn clean() {
-    let Some(scratch) = SCRATCH.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+    // Held until the folder is gone: another thread that ends the process waits for that.
+    let mut held = SCRATCH.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(scratch) = held.take() else { return };
     let path = scratch.path().to_owned();
     drop(scratch);
     for _ in 0..REMOVALS_MAX {
@@ -83,4 +85,30 @@ fn local(asked: &SqlArgs) -> Result<LocalExecutor> {
     let path: PathBuf = scratch.path().to_owned();
     *SCRATCH.lock().unwrap_or_else(PoisonError::into_inner) = Some(scratch);
     Ok(executor.spill_dirs(vec![path]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The thread that ends the process at a second Ctrl-C comes while the first one removes files.
+    #[test]
+    fn the_second_one_that_cleans_up_waits_until_nothing_is_left() {
+        let scratch = TempDir::new().unwrap();
+        let path = scratch.path().to_owned();
+        for at in 0..500 {
+            std::fs::write(path.join(at.to_string()), "").unwrap();
+        }
+        *SCRATCH.lock().unwrap() = Some(scratch);
+        let start = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    start.wait();
+                    clean();
+                    assert!(!path.exists());
+                });
+            }
+        });
+    }
 }
