@@ -18,7 +18,7 @@ const OF_SESSIONS: &str = "/run/user";
 struct Places {
     user: u32,
     runtime: Option<PathBuf>,
-    /// The runtime folder of the user in an environment that lost the variable.
+    /// The runtime folder of the user in an environment that lost the variable, or has another user's.
     other_runtime: Option<PathBuf>,
     temporary: PathBuf,
     /// The folder of the system's notes about users and sessions.
@@ -29,12 +29,11 @@ impl Places {
     fn of_process() -> Places {
         let user = rustix::process::geteuid().as_raw();
         let runtime = std::env::var_os(RUNTIME_VARIABLE).map(PathBuf::from);
-        // One that names a folder for temporary files means that one.
-        let is_lost = runtime.is_none() && std::env::var_os("TMPDIR").is_none();
+        let names_temporary = std::env::var_os("TMPDIR").is_some();
         Places {
             user,
+            other_runtime: other_runtime(user, runtime.is_some(), names_temporary),
             runtime,
-            other_runtime: is_lost.then(|| Path::new(OF_SESSIONS).join(user.to_string())),
             temporary: std::env::temp_dir(),
             system: PathBuf::from("/"),
         }
@@ -87,6 +86,13 @@ impl Places {
         let there = all.iter().map(|folder| folder.join(file)).find(|path| path.symlink_metadata().is_ok());
         there.unwrap_or_else(|| all[0].join(file))
     }
+}
+
+/// The runtime folder of a user, if the variable's is of no use: `su` and `sudo` leave that of another user,
+/// or none. An environment that names a folder for temporary files instead means that one.
+fn other_runtime(user: u32, names_runtime: bool, names_temporary: bool) -> Option<PathBuf> {
+    let is_lost = names_runtime || !names_temporary;
+    is_lost.then(|| Path::new(OF_SESSIONS).join(user.to_string()))
 }
 
 /// The folder for a new node of this user.
@@ -174,6 +180,25 @@ mod tests {
         create_dir_all(there.parent().unwrap()).unwrap();
         write(&there, "").unwrap();
         assert_eq!(lost.find("node.sock"), there);
+    }
+
+    #[test]
+    fn a_node_is_found_from_an_environment_with_the_variable_of_another_user() {
+        let (root, places) = places();
+        let there = places.find("node.sock");
+        create_dir_all(there.parent().unwrap()).unwrap();
+        write(&there, "").unwrap();
+        // Open to others, as that of another user is of no use.
+        let theirs = root.path().join("theirs");
+        create_dir_all(&theirs).unwrap();
+        set_permissions(&theirs, Permissions::from_mode(0o755)).unwrap();
+        let other_runtime = places.runtime.clone();
+        let kept = Places { runtime: Some(theirs), other_runtime, ..places.clone() };
+        assert_eq!(kept.find("node.sock"), there);
+        let own = Some(PathBuf::from("/run/user/7"));
+        let of = |runtime, temporary| super::other_runtime(7, runtime, temporary);
+        assert_eq!((of(false, false), of(true, false), of(true, true)), (own.clone(), own.clone(), own));
+        assert_eq!(of(false, true), None, "one of its own for temporary files");
     }
 
     #[test]
