@@ -22,8 +22,9 @@ impl SqlSession {
     pub fn missing_tables(&self, statement: &str) -> Result<Vec<String>> {
         let state = self.context.state();
         on_deep_stack(|| {
-            let summarized = super::summary::query_of(statement);
-            let statement = super::parsed(&state, summarized.as_deref().unwrap_or(statement))?;
+            let summary = super::summary::asked(statement);
+            let query = summary.as_ref().map_or(statement, |summary| summary.query.as_str());
+            let statement = super::parsed(&state, query)?;
             let mut missing = Vec::new();
             for name in state.resolve_table_references(&statement)? {
                 if matches!(name, TableReference::Bare { .. }) && !self.context.table_exist(name.clone())? {

@@ -212,11 +212,12 @@ fn prepared(state: &SessionState, text: &str, letters: &Letters) -> Result<State
 
 /// The plan of a statement, all of whose clauses are in it. It takes a large stack.
 async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
-    match summary::query_of(text) {
+    match summary::asked(text) {
         None => planned(state, text).await,
-        Some(query) => {
-            let rows = planned(state, &query).await.map_err(|error| mistakes::in_text(error, text))?;
-            planned(state, &summary::statement(&rows, &query)?).await
+        Some(summary) => {
+            let rows = planned(state, &summary.query).await;
+            let rows = rows.map_err(|error| mistakes::in_text(error, text))?;
+            planned(state, &summary::statement(&rows, &summary)?).await
         }
     }
 }

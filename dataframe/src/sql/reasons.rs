@@ -45,6 +45,7 @@ pub(super) fn told(error: Error, state: &SessionState) -> Told {
         }
         Error::Value(text) => of_name(&text, state)
             .or_else(|| of_rule(&text))
+            .or_else(|| of_values(&text))
             .unwrap_or_else(|| Told::plain(Error::Value(in_sql(without_tree(&text))))),
         Error::Sql(text) => of_name(&text, state).unwrap_or_else(|| Told::plain(Error::Sql(text))),
         Error::Type(text) => of_call(&text),
@@ -229,6 +230,32 @@ fn of_rule(text: &str) -> Option<Told> {
     None
 }
 
+/// A subquery, a setting or an argument that does not fit.
+fn of_values(text: &str) -> Option<Told> {
+    let setting = |name: &str| {
+        Told::of_name(Error::Value(format!("no setting {name:?}; `show all` has those there are")), name)
+    };
+    if let Some((_, columns)) = text.split_once("The subquery should only return one column: ") {
+        let text = format!("a subquery that stands for a value has one column, and this one has {columns}");
+        return Some(Told::plain(Error::Value(in_sql(&text))));
+    }
+    if let Some((argument, _)) = text.split_once(", got Literal(") {
+        return Some(Told::plain(Error::Value(in_sql(argument))));
+    }
+    if let Some(name) = text.strip_prefix("Invalid qualifier ") {
+        return Some(Told::of_name(Error::Sql(format!("no table {name:?} in FROM")), name));
+    }
+    if let Some(name) = text.strip_prefix("could not find config namespace for key \"") {
+        return Some(setting(name.trim_end_matches('"')));
+    }
+    if let Some((name, _)) = text.split_once("' is not a variable which can be viewed with 'SHOW'") {
+        return Some(setting(name.trim_start_matches('\'')));
+    }
+    let ending = text.strip_prefix("There is no registered file format with ext ")?;
+    let text = format!("the ending .{ending} says no format; STORED AS says one: CSV, JSON, PARQUET, ARROW");
+    Some(Told::plain(Error::Value(text)))
+}
+
 /// A function that has no such arguments.
 fn of_call(text: &str) -> Told {
     let told = in_sql(without_tree(text));
@@ -287,6 +314,11 @@ fn of_missing(text: &str) -> Told {
     if text.starts_with("wildcard * with RENAME not supported") {
         let text = "RENAME behind * is not supported: write * EXCLUDE (column), column AS name";
         return Told::of_use(Error::NotImplemented(text.to_owned()), "rename");
+    }
+    if text.starts_with("Dot access not supported") {
+        return missing(
+            "a point behind a value that is no column is not supported: write ['name']".to_owned(),
+        );
     }
     if text.starts_with("compound identifier: ") {
         return missing("a name of five or more parts is not supported".to_owned());

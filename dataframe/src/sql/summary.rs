@@ -14,26 +14,50 @@ const FROM: &str = "from     ";
 /// Words with which a query begins.
 const QUERIES: [&str; 6] = ["from", "select", "summarize", "table", "values", "with"];
 
-/// The query whose rows a statement summarizes; nothing for any other statement.
-pub(super) fn query_of(statement: &str) -> Option<String> {
-    let begin = statement.len() - statement.trim_start().len();
-    let word = statement.get(begin..begin + SUMMARIZE.len())?;
-    let rest = &statement[begin + SUMMARIZE.len()..];
-    let is_end = !rest.starts_with(|letter: char| letter.is_alphanumeric() || letter == '_');
-    if !word.eq_ignore_ascii_case(SUMMARIZE) || !is_end {
-        return None;
+/// A statement that summarizes rows.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Summary {
+    /// Words before the statement that show its plan.
+    explained: &'static str,
+    /// The query of the rows. Its places are those of the statement.
+    pub(super) query: String,
+}
+
+/// A statement as a summary of rows; nothing for any other statement.
+pub(super) fn asked(statement: &str) -> Option<Summary> {
+    let (mut begin, mut explained) = (0, "");
+    if let Some(end) = end_of(statement, begin, "explain") {
+        (begin, explained) = (end, "explain ");
+        if let Some(end) = end_of(statement, begin, "analyze") {
+            (begin, explained) = (end, "explain analyze ");
+        }
     }
+    let end = end_of(statement, begin, SUMMARIZE)?;
+    let (before, rest) = (&statement[..end - SUMMARIZE.len()], &statement[end..]);
     let first = rest.trim_start();
-    let first =
-        first.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default().to_lowercase();
-    let is_query = QUERIES.contains(&first.as_str()) || rest.trim_start().starts_with('(');
-    let before = if is_query { " ".repeat(SUMMARIZE.len()) } else { FROM.to_owned() };
+    let first = first.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default();
+    let is_query = QUERIES.contains(&first.to_lowercase().as_str()) || rest.trim_start().starts_with('(');
+    let blank = |text: &str| -> String {
+        text.chars().map(|letter| if letter.is_whitespace() { letter } else { ' ' }).collect()
+    };
+    let word = if is_query { " ".repeat(SUMMARIZE.len()) } else { FROM.to_owned() };
     let rest = rest.trim_end().trim_end_matches(';');
-    Some(format!("{}{before}{rest}", &statement[..begin]))
+    Some(Summary { explained, query: format!("{}{word}{rest}", blank(before)) })
+}
+
+/// The end of a word behind a place and spaces.
+fn end_of(text: &str, begin: usize, word: &str) -> Option<usize> {
+    let rest = text[begin..].trim_start();
+    let begin = text.len() - rest.len();
+    let end = begin + word.len();
+    let is_word = text.get(begin..end)?.eq_ignore_ascii_case(word);
+    let is_end = !text[end..].starts_with(|letter: char| letter.is_alphanumeric() || letter == '_');
+    (is_word && is_end).then_some(end)
 }
 
 /// The statement that answers for the rows of a query.
-pub(super) fn statement(rows: &LogicalPlan, query: &str) -> Result<String> {
+pub(super) fn statement(rows: &LogicalPlan, summary: &Summary) -> Result<String> {
+    let Summary { explained, query } = summary;
     if matches!(
         rows,
         LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) | LogicalPlan::Statement(_)
@@ -66,7 +90,7 @@ pub(super) fn statement(rows: &LogicalPlan, query: &str) -> Result<String> {
     });
     shown.push(below("null_percentage", missing.map(|share| format!("cast({share} as double)"))));
     Ok(format!(
-        "select {} from (select {} from (\n{query}\n) as t({})) as measured",
+        "{explained}select {} from (select {} from (\n{query}\n) as t({})) as measured",
         shown.join(", "),
         measures.join(", "),
         names.join(", ")
@@ -143,17 +167,19 @@ const MEASURES: [(&str, Measure); 8] = [
 
 #[cfg(test)]
 mod tests {
-    use super::query_of;
+    use super::asked;
     use crate::sql::SqlSession;
     use crate::{DataFrame, sql};
 
     #[test]
     fn a_table_or_a_query_is_summarized() {
+        let query_of = |statement: &str| asked(statement).map(|summary| summary.query);
         assert_eq!(query_of("summarize t").as_deref(), Some("from      t"));
         assert_eq!(query_of(" Summarize select 1;").as_deref(), Some("           select 1"));
         assert_eq!(query_of("summarize 'a.csv'").as_deref(), Some("from      'a.csv'"));
-        for other in ["summarized t", "select 1", "", "summ", "sümmärize t"] {
-            assert_eq!(query_of(other), None, "{other}");
+        assert_eq!(query_of("explain\nsummarize t").as_deref(), Some("       \nfrom      t"));
+        for other in ["summarized t", "select 1", "", "summ", "sümmärize t", "explain select 1"] {
+            assert_eq!(asked(other), None, "{other}");
         }
     }
 
@@ -174,6 +200,7 @@ mod tests {
         let none = session.run("summarize select a from t where a > 9").expect("rows");
         assert_eq!(none[0][10..], ["0", "NULL"]);
         session.run("summarize drop table t").expect_err("no query");
+        assert_eq!(session.run("explain summarize t").expect("a plan").len(), 2);
         let error = session.run("summarize  nope").expect_err("no table");
         assert!(error.to_string().starts_with("line 1, column 12: no table \"nope\""), "{error}");
     }

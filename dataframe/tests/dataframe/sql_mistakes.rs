@@ -7,7 +7,7 @@ use tharsis_dataframe::{Error, SqlPlace, SqlSession};
 type Mistake = (&'static str, Option<&'static str>, &'static str);
 
 #[rustfmt::skip]
-const MISTAKES: [Mistake; 119] = [
+const MISTAKES: [Mistake; 127] = [
     // Syntax.
     ("select count(* from sales", Some("from"), "expected \")\", found \"from\""),
     ("selct 1", Some("selct"), "did you mean SELECT?"),
@@ -120,6 +120,14 @@ const MISTAKES: [Mistake; 119] = [
     ("select city.x from sales", None, "a point behind a column that has no fields"),
     ("insert into other values (1, 2, 3)", None, "columns"),
     ("select city, city from sales", None, "two columns \"sales.city\"; give one of them another name"),
+    ("select * from sales where sold in (select city, sold from sales)", Some("city, sold"), "has one column, and this one has"),
+    ("select * from generate_series(1, 'a')", None, "Argument #2 must be an INTEGER or NULL"),
+    ("select nope.* from sales", Some("nope"), "no table \"nope\" in FROM"),
+    ("set nope = 1", Some("nope"), "no setting \"nope\""),
+    ("show nope", Some("nope"), "no setting \"nope\""),
+    ("copy sales to 'sales.nope'", None, "the ending .nope says no format"),
+    ("select {'a': 1}.b", None, "write ['name']"),
+    ("explain summarize nope", Some("nope"), "no table \"nope\""),
     // Types.
     ("select cast('a' as foo)", Some("foo"), "no type \"foo\""),
     ("select sold::integr from sales", Some("integr"), "no type \"integr\"; did you mean \"integer\"?"),
