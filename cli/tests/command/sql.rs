@@ -143,6 +143,22 @@ fn paths_in_quotes_are_tables() {
 }
 
 #[test]
+fn only_empty_fields_of_texts_are_missing() {
+    let home = Home::new();
+    let (file, tabs) = (home.text("lands.csv"), home.text("lands.tsv"));
+    fs::write(&file, "iso,name\nNA,Namibia\nnull,\nnone,None\n").unwrap();
+    fs::write(&tabs, "iso\nNA\nnull\n").unwrap();
+    let query = format!("select count(iso) as isos, count(name) as names from '{file}'");
+    assert_eq!(rows(&home, &query, &format!("t={file}")), "isos,names\n3,2\n");
+    let query = "select count(*) as n from t where iso in ('NA', 'null')";
+    for table in [&file, &tabs] {
+        assert_eq!(rows(&home, query, &format!("t={table}")), "n\n2\n");
+    }
+    let query = format!("select count(iso) as isos from read_csv('{file}', nullstr = ['NA', 'none'])");
+    assert_eq!(rows(&home, &query, &format!("t={file}")), "isos\n1\n");
+}
+
+#[test]
 fn a_file_takes_the_rows_of_one_query() {
     let home = Home::new();
     let (file, script) = (home.text("out.csv"), home.text("q.sql"));
