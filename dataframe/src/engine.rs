@@ -2,6 +2,7 @@
 
 use crate::engine_future::EngineFuture;
 use crate::error::{Error, Result};
+use crate::read::json_lines::JsonLinesFactory;
 use crate::stage::applied::{Applied, AppliedExec};
 use crate::stage::row_number::{RowNumber, RowNumberExec};
 use arrow::compute::SortOptions;
@@ -197,7 +198,10 @@ pub(crate) fn session_of_user(partitions: usize) -> SessionState {
     keep_order_of_subqueries(config.options_mut());
     // As `read_parquet`: of nanoseconds, years after 2262 would be other ones.
     config.options_mut().execution.parquet.coerce_int96 = Some("us".to_owned());
-    session_of(config.with_information_schema(true))
+    let mut session = session_of(config.with_information_schema(true));
+    // A registry that takes formats refuses none.
+    let _registered = session.register_file_format(Arc::new(JsonLinesFactory::default()), true);
+    session
 }
 
 /// `SELECT * FROM (SELECT .. ORDER BY x) LIMIT 2` has the first rows by `x`, as in other databases.

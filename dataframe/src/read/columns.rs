@@ -261,21 +261,10 @@ pub(super) async fn of_json(
     form: &Arc<TextForm>,
     bytes: u64,
 ) -> Result<SchemaRef> {
-    let mut left = bytes;
-    let mut schemas = Vec::new();
-    for file in found {
-        if left == 0 {
-            break;
-        }
-        let text = text(store, place, file, form);
-        let (schema, is_whole) = sample::of_json(&text, left).await?;
-        left = if is_whole { left.saturating_sub(file.meta.size) } else { 0 };
-        schemas.push(Schema::clone(&schema));
-    }
-    let merged = Schema::try_merge(schemas);
-    let merged = merged.map_err(|error| Error::file(&place.text, FileFault::Mismatch, error))?;
-    check(&place.text, &merged)?;
-    Ok(Arc::new(merged))
+    let texts = found.iter().map(|file| text(store, place, file, form)).collect();
+    let schema = sample::of_json(&place.text, texts, bytes, None).await?;
+    check(&place.text, &schema)?;
+    Ok(schema)
 }
 
 /// Columns of a file, at most.

@@ -5,10 +5,12 @@
 //! | choices of users | `options` |
 //! | paths, patterns, folders with values | `places` |
 //! | names and types of columns | `columns` |
+//! | JSON lines as tables of statements | `json_lines` |
 //! | footers of Parquet | `parquet` |
 //! | the table that is planned | `table` |
 
 mod columns;
+pub(crate) mod json_lines;
 mod options;
 mod parquet;
 mod places;
@@ -20,7 +22,7 @@ pub use options::CsvOptions;
 use crate::engine::{Settings, block_on, session};
 use crate::error::{Error, FileFault, Result};
 use crate::frame::{DataFrame, Frame};
-use crate::scan::{Bad, Charset, Encoding, TextForm, TextKind, store};
+use crate::scan::{Columns, Compression, store};
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::avro::AvroFormat;
 use datafusion::datasource::provider_as_source;
@@ -103,10 +105,8 @@ pub fn read_parquet(path: &str) -> DataFrame {
 /// Files that end with `.gz`, `.bz2`, `.xz` or `.zst` are decompressed.
 #[track_caller]
 pub fn read_json(path: &str) -> DataFrame {
-    let encoding = Encoding { charset: Charset::Utf8, bad: Bad::Error };
-    let form = TextForm { kind: TextKind::Json, encoding, max_line: options::MAX_LINE_DEFAULT };
     DataFrame::new(Opened::at(path).and_then(|opened| {
-        let form = Arc::new(form);
+        let form = Arc::new(json_lines::form(Columns::Found, Compression::ByName));
         let bytes = options::INFER_BYTES_DEFAULT;
         let schema = columns::of_json(&opened.store, &opened.place, &opened.found, &form, bytes);
         let schema = block_on(schema)?;

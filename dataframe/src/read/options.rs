@@ -1,7 +1,7 @@
 //! Options of readers of CSV, under pandas' names.
 
 use crate::error::{Error, Result};
-use crate::scan::{Bad, Charset, CsvForm, Encoding, NA_DEFAULT, Numbers, TextForm, TextKind};
+use crate::scan::{Bad, Charset, Compression, CsvForm, Encoding, NA_DEFAULT, Numbers, TextForm, TextKind};
 use arrow::datatypes::DataType;
 
 /// Options of [`read_csv`](crate::read_csv).
@@ -240,7 +240,8 @@ impl CsvOptions {
             missing: default.chain(self.na_values.iter().cloned()).collect(),
             numbers,
         };
-        Ok(TextForm { kind: TextKind::Csv(form), encoding, max_line: self.max_line })
+        let (kind, compression) = (TextKind::Csv(form), Compression::ByName);
+        Ok(TextForm { kind, encoding, compression, max_line: self.max_line })
     }
 }
 

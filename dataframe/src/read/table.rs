@@ -214,7 +214,9 @@ impl FileTable {
             }
             Format::Ipc => Arc::new(IpcSource::new(self.columns.clone())),
             Format::Text(form) => {
-                let cut = !files.iter().any(|file| is_compressed(file.object_meta.location.as_ref()));
+                let is_whole =
+                    |file: &PartitionedFile| is_compressed(file.object_meta.location.as_ref(), form);
+                let cut = !files.iter().any(is_whole);
                 Arc::new(TextSource::new(self.columns.clone(), Arc::clone(form), cut))
             }
         })

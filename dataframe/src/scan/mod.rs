@@ -20,6 +20,6 @@ pub(crate) use listings::Listings;
 pub use storage::STORAGE_VARIABLES;
 pub(crate) use storage::{from_store, is_on_disk, store, store_at};
 pub(crate) use text::{
-    Bad, Charset, Classes, CsvForm, Encoding, NA_DEFAULT, Numbers, Text, TextForm, TextKind, TextSource,
-    is_compressed, sample,
+    Bad, Charset, Classes, Columns, Compression, CsvForm, Encoding, NA_DEFAULT, Numbers, Text, TextForm,
+    TextKind, TextSource, is_compressed, sample,
 };

@@ -10,7 +10,7 @@ use datafusion::parquet::schema::parser::parse_message_type;
 use std::fs;
 use std::sync::Arc;
 use tempfile::TempDir;
-use tharsis_dataframe::{CsvOptions, DataFrame, SqlSession, Value, read_csv, read_json, read_parquet};
+use tharsis_dataframe::{CsvOptions, DataFrame, SqlSession, Value, read_csv, read_json, read_parquet, sql};
 
 fn path(folder: &TempDir, name: &str) -> String {
     format!("{}/{name}", folder.path().display())
@@ -181,7 +181,8 @@ fn whole_numbers_of_json_keep_their_digits() {
     assert_eq!(read_json(&name).col("f").values::<f64>().unwrap(), [Some(1.5), Some((1_u64 << 63) as f64)]);
     for (text, reason) in [
         ("{\"n\":18446744073709551616}\n", "64 bits"),
-        ("{\"n\":1.5}\n{\"n\":-9223372036854775809}\n", "64 bits"),
+        ("{\"n\":1}\n{\"n\":-9223372036854775809}\n", "64 bits"),
+        ("{\"n\":[{\"k\":18446744073709551616}]}\n", "64 bits"),
         ("{\"n\":-1}\n{\"n\":9223372036854775808}\n", "without a sign"),
     ] {
         fs::write(&name, text).unwrap();
@@ -189,4 +190,116 @@ fn whole_numbers_of_json_keep_their_digits() {
         assert_eq!(error.class(), "ValueError", "{text}");
         assert!(error.to_string().contains(reason) && error.to_string().contains("\"n\""), "{error}");
     }
+}
+
+#[test]
+fn numbers_of_json_have_one_type_over_files_and_within_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = path(&folder, "t.json");
+    // JavaScript writes whole floats with all their digits.
+    fs::write(&name, "{\"f\":1.5}\n{\"f\":100000000000000000000}\n").unwrap();
+    assert_eq!(read_json(&name).col("f").values::<f64>().unwrap(), [Some(1.5), Some(1e20)]);
+    let nested = "{\"id\":18446744073709551615,\"f\":0.5},\"l\":[[1],[18446744073709551615]]";
+    fs::write(&name, format!("{{\"o\":{nested}}}\n{{\"o\":null}}\n")).unwrap();
+    let frame = read_json(&name);
+    let query = "select cast(o['id'] as varchar) as id, o['f'] as f, cast(l[2][1] as varchar) as l from t";
+    for found in each_executor(|executor| sql(query, &[("t", &frame)]).collect_on(executor)) {
+        assert_eq!(found.column::<String>("id").unwrap(), [Some(u64::MAX.to_string()), None]);
+        assert_eq!(found.column::<f64>("f").unwrap(), [Some(0.5), None]);
+        assert_eq!(found.column::<String>("l").unwrap(), [Some(u64::MAX.to_string()), None]);
+    }
+    let several = folder.path().join("several");
+    fs::create_dir(&several).unwrap();
+    for (first, second, expected) in [
+        ("1.5", "9223372036854775808", DataType::Float64),
+        ("7", "9223372036854775808", DataType::UInt64),
+        ("null", "7", DataType::Int64),
+        ("7", "2.5", DataType::Float64),
+    ] {
+        fs::write(several.join("a.json"), format!("{{\"x\":{first}}}")).unwrap();
+        fs::write(several.join("b.json"), format!("{{\"x\":{second}}}\n")).unwrap();
+        let frame = read_json(&several.to_string_lossy());
+        assert_eq!(frame.col("x").dtype().unwrap(), expected, "{first} {second}");
+        assert_eq!(frame.len().unwrap(), 2);
+    }
+    fs::write(several.join("b.json"), "{\"x\":1}\n{\"x\":}\n").unwrap();
+    let error = read_json(&several.to_string_lossy()).check().unwrap_err();
+    assert!(error.class() == "ValueError" && error.to_string().contains("b.json"), "{error}");
+}
+
+/// Lines of whole numbers, more than types are found in, then another line; and the number of that line.
+fn many_whole_numbers(last: &str) -> (String, usize) {
+    let filler = "x".repeat(20_000);
+    let of = |n: usize| format!("{{\"a\":{n},\"f\":0.5,\"b\":\"{filler}\"}}\n");
+    let text: String = (0..500).map(of).collect();
+    // The blocks of a file are whole ones.
+    assert!(9 << 20 < text.len());
+    (format!("{text}{last}\n"), 501)
+}
+
+#[test]
+fn later_values_of_json_stay_what_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = path(&folder, "t.json");
+    for (last, is_read) in [
+        ("{\"a\":2.5}", false),
+        ("{\"a\":9007199254740993.0}", false),
+        ("{\"a\":\"7\"}", false),
+        ("{\"f\":\"0.5\"}", false),
+        ("{\"a\":7.0,\"f\":7}", true),
+    ] {
+        let (text, line) = many_whole_numbers(last);
+        fs::write(&name, text).unwrap();
+        let read = read_json(&name).select(["a", "f"]);
+        let found = each_executor(|executor| match read.collect_on(executor) {
+            Ok(table) => Ok(table.column::<i64>("a")?.pop().flatten()),
+            Err(error) => {
+                assert_eq!(error.class(), "ValueError", "{error}");
+                assert!(error.to_string().contains(&format!("line {line}: ")), "{error}");
+                Ok(None)
+            }
+        });
+        let expected = is_read.then_some(7);
+        assert!(found.iter().all(|found| *found == expected), "{last}: {found:?}");
+    }
+}
+
+#[test]
+fn json_of_statements_is_that_of_frames() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = path(&folder, "t.json");
+    let table = |table: &str| format!("create external table {table} stored as json location '{name}'");
+    fs::write(&name, "{\"b\":18446744073709551615,\"a\":1}\n{\"b\":1,\"a\":2}\n").unwrap();
+    let mut session = SqlSession::default();
+    session.run(&table("t")).unwrap();
+    let found = session.run("select * from t order by a").unwrap();
+    assert_eq!(found, [[u64::MAX.to_string().as_str(), "1"], ["1", "2"]]);
+    // Declared columns are those that are wanted, and a text may be a number.
+    session.run(&table("d (a int, c double)")).unwrap();
+    fs::write(&name, "{\"b\":1,\"a\":\"7\",\"c\":\"0.5\"}\n").unwrap();
+    assert_eq!(session.run("select * from d").unwrap(), [["7", "0.5"]]);
+    fs::write(&name, "{\"a\":1}\n{\"a\":2.5}\n").unwrap();
+    for query in ["select * from d", "select sum(a) from t"] {
+        let error = session.run(query).unwrap_err();
+        assert!(error.class() == "ValueError" && error.to_string().contains("line 2: "), "{error}");
+    }
+    let (text, line) = many_whole_numbers("{\"a\":2.5}");
+    fs::write(&name, text).unwrap();
+    session.run(&table("late")).unwrap();
+    let error = session.run("select max(a) from late").unwrap_err();
+    assert!(error.to_string().contains(&format!("line {line}: ")), "{error}");
+    let array = format!("{} options (format.newline_delimited false)", table("o"));
+    assert_eq!(session.run(&array).unwrap_err().class(), "NotImplemented");
+}
+
+#[test]
+fn json_of_statements_has_the_compression_that_they_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (written, packed) = (path(&folder, "t.json.gz"), path(&folder, "packed"));
+    let options = "options (format.compression gzip)";
+    let mut session = SqlSession::default();
+    session.run(&format!("copy (select 3 as a) to '{written}' stored as json {options}")).unwrap();
+    fs::rename(&written, &packed).unwrap();
+    session.run(&format!("create external table p stored as json location '{packed}' {options}")).unwrap();
+    assert_eq!(session.run("select a from p").unwrap(), [["3"]]);
 }

@@ -1,6 +1,7 @@
 //! The bytes of a text, block by block: from where it is, decompressed, in the encoding that readers want.
 
-use super::encoding::{Decoder, Encoding};
+use super::encoding::Decoder;
+use super::form::{Compression, TextForm};
 use crate::error::{Error, FileFault, Result};
 use crate::scan::storage::{cause, from_store};
 use datafusion::common::DataFusionError;
@@ -17,6 +18,7 @@ use std::ops::Range;
 /// The blocks of a file.
 pub(super) struct Blocks {
     path: String,
+    is_compressed: bool,
     bytes: Bytes_,
     decoder: Decoder,
     /// The end of a block within a character.
@@ -32,18 +34,19 @@ enum Bytes_ {
     Stream(BoxStream<'static, datafusion::common::Result<Bytes>>),
 }
 
-/// Whether a path is that of a compressed text.
-pub(crate) fn is_compressed(path: &str) -> bool {
-    compression(path).is_compressed()
+/// Whether a path is that of a compressed text of a form.
+pub(crate) fn is_compressed(path: &str, form: &TextForm) -> bool {
+    compression(path, form).is_compressed()
 }
 
-fn compression(path: &str) -> FileCompressionType {
-    let variant = match path.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase()).as_deref() {
-        Some("gz") => CompressionTypeVariant::GZIP,
-        Some("bz2") => CompressionTypeVariant::BZIP2,
-        Some("xz") => CompressionTypeVariant::XZ,
-        Some("zst") => CompressionTypeVariant::ZSTD,
-        _ => CompressionTypeVariant::UNCOMPRESSED,
+fn compression(path: &str, form: &TextForm) -> FileCompressionType {
+    let end = path.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase());
+    let variant = match (form.compression, end.as_deref()) {
+        (Compression::Gzip, _) | (Compression::ByName, Some("gz")) => CompressionTypeVariant::GZIP,
+        (Compression::Bzip2, _) | (Compression::ByName, Some("bz2")) => CompressionTypeVariant::BZIP2,
+        (Compression::Xz, _) | (Compression::ByName, Some("xz")) => CompressionTypeVariant::XZ,
+        (Compression::Zstd, _) | (Compression::ByName, Some("zst")) => CompressionTypeVariant::ZSTD,
+        (Compression::ByName, _) => CompressionTypeVariant::UNCOMPRESSED,
     };
     FileCompressionType::from(variant)
 }
@@ -55,27 +58,29 @@ impl Blocks {
         location: &Path,
         path: &str,
         range: Option<Range<u64>>,
-        encoding: Encoding,
+        form: &TextForm,
     ) -> Result<Blocks> {
         let position = range.as_ref().map_or(0, |range| range.start);
         let options = GetOptions { range: range.clone().map(GetRange::Bounded), ..GetOptions::default() };
         let found = store.get_opts(location, options).await.map_err(|error| from_store(path, &error))?;
-        let compression = compression(path);
+        let compression = compression(path, form);
+        let is_compressed = compression.is_compressed();
+        let failed = |error: DataFusionError| of_reader(path, is_compressed, &error);
         let bytes = match found.payload {
             GetResultPayload::File(mut file, _) => {
                 file.seek(SeekFrom::Start(found.range.start)).map_err(|error| Error::io(path, &error))?;
                 let length = found.range.end - found.range.start;
                 let bytes = compression
                     .convert_read(std::io::BufReader::with_capacity(BLOCK_BYTES, file.take(length)));
-                Bytes_::Read(bytes.map_err(|error| of_reader(path, &error))?)
+                Bytes_::Read(bytes.map_err(failed)?)
             }
             GetResultPayload::Stream(stream) => {
                 let stream = stream.map_err(DataFusionError::from).boxed();
-                Bytes_::Stream(compression.convert_stream(stream).map_err(|error| of_reader(path, &error))?)
+                Bytes_::Stream(compression.convert_stream(stream).map_err(failed)?)
             }
         };
-        let decoder = Decoder::new(encoding);
-        Ok(Blocks { path: path.to_owned(), bytes, decoder, rest: Vec::new(), position, ended: false })
+        let (path, decoder) = (path.to_owned(), Decoder::new(form.encoding));
+        Ok(Blocks { path, is_compressed, bytes, decoder, rest: Vec::new(), position, ended: false })
     }
 
     /// Appends the next block; gives whether there was one.
@@ -91,11 +96,12 @@ impl Blocks {
             Bytes_::Read(bytes) => {
                 text.reserve(BLOCK_BYTES);
                 let read = bytes.take(BLOCK_BYTES as u64).read_to_end(text);
-                read.map_err(|error| of_io(&self.path, &error))?;
+                read.map_err(|error| of_io(&self.path, self.is_compressed, &error))?;
             }
             Bytes_::Stream(stream) => {
                 while text.len() - before < BLOCK_BYTES {
-                    match stream.try_next().await.map_err(|error| of_reader(&self.path, &error))? {
+                    let next = stream.try_next().await;
+                    match next.map_err(|error| of_reader(&self.path, self.is_compressed, &error))? {
                         Some(bytes) => text.extend_from_slice(&bytes),
                         None => break,
                     }
@@ -119,17 +125,17 @@ impl Blocks {
 }
 
 /// The error of a reader or a decompressor.
-fn of_reader(path: &str, error: &DataFusionError) -> Error {
+fn of_reader(path: &str, is_compressed: bool, error: &DataFusionError) -> Error {
     match error {
-        DataFusionError::IoError(error) => of_io(path, error),
+        DataFusionError::IoError(error) => of_io(path, is_compressed, error),
         DataFusionError::ObjectStore(error) => from_store(path, error),
         other => Error::file(path, cause(other).unwrap_or(FileFault::Corrupt), other.strip_backtrace()),
     }
 }
 
 /// A decompressor reports broken data as any kind of error of the system.
-fn of_io(path: &str, error: &std::io::Error) -> Error {
-    let fault = if is_compressed(path) && error.raw_os_error().is_none() {
+fn of_io(path: &str, is_compressed: bool, error: &std::io::Error) -> Error {
+    let fault = if is_compressed && error.raw_os_error().is_none() {
         error.get_ref().and_then(|inner| cause(inner)).unwrap_or(FileFault::Corrupt)
     } else {
         FileFault::of_io(error)

@@ -9,15 +9,36 @@ use std::fmt;
 pub(crate) struct TextForm {
     pub(crate) kind: TextKind,
     pub(crate) encoding: Encoding,
+    pub(crate) compression: Compression,
     /// Bytes of a record, at most.
     pub(crate) max_line: usize,
+}
+
+/// The compression of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Compression {
+    /// The one that the end of its name says.
+    ByName,
+    Bzip2,
+    Gzip,
+    Xz,
+    Zstd,
 }
 
 /// The kind of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TextKind {
     Csv(CsvForm),
-    Json,
+    Json(Columns),
+}
+
+/// The origin of the columns of JSON lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Columns {
+    /// The first lines: others have no other fields, and values of no other kinds.
+    Found,
+    /// A statement, which names the fields that are wanted.
+    Declared,
 }
 
 /// The form of CSV.
@@ -63,7 +84,7 @@ impl fmt::Display for TextForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             TextKind::Csv(form) => write!(f, "csv, separator {:?}", char::from(form.sep)),
-            TextKind::Json => f.write_str("json"),
+            TextKind::Json(_) => f.write_str("json"),
         }
     }
 }

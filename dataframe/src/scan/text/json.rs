@@ -1,6 +1,8 @@
 //! Lines of JSON as batches.
 
 use super::csv::Place;
+use super::form::Columns;
+use super::json_values::Expected;
 use super::scanner::Marks;
 use crate::error::{Error, FileFault, Result};
 use arrow::array::RecordBatch;
@@ -9,14 +11,16 @@ use arrow::error::ArrowError;
 use arrow::json::ReaderBuilder;
 use std::sync::Arc;
 
-/// Makes batches of whole lines. A field that the schema has not is an error: it is not in the first lines,
-/// from which the columns were found, and its values would be lost.
+/// Makes batches of whole lines. Where the columns were found in the first lines, a field that the schema
+/// has not is an error: its values would be lost.
 pub(super) struct JsonDecoder {
     path: String,
     /// All columns: a field that is not wanted is known all the same.
     schema: SchemaRef,
     projection: Vec<usize>,
     batch_rows: usize,
+    columns: Columns,
+    expected: Expected,
 }
 
 /// The marks of lines.
@@ -28,10 +32,12 @@ impl JsonDecoder {
         schema: &SchemaRef,
         projection: &[usize],
         batch_rows: usize,
+        columns: Columns,
     ) -> Result<JsonDecoder> {
         schema.project(projection)?;
+        let expected = Expected::of(schema.fields(), columns == Columns::Declared);
         let (schema, projection) = (Arc::clone(schema), projection.to_vec());
-        Ok(JsonDecoder { path: path.to_owned(), schema, projection, batch_rows })
+        Ok(JsonDecoder { path: path.to_owned(), schema, projection, batch_rows, columns, expected })
     }
 
     /// The batches of whole lines.
@@ -42,7 +48,7 @@ impl JsonDecoder {
     fn decoded(&self, lines: &[u8]) -> std::result::Result<Vec<RecordBatch>, ArrowError> {
         let mut decoder = ReaderBuilder::new(Arc::clone(&self.schema))
             .with_batch_size(self.batch_rows)
-            .with_strict_mode(true)
+            .with_strict_mode(self.columns == Columns::Found)
             .build_decoder()?;
         let mut batches = Vec::new();
         let mut at = 0;
@@ -53,6 +59,7 @@ impl JsonDecoder {
                 batches.extend(decoder.flush()?);
             }
         }
+        self.expected.check(lines).map_err(ArrowError::JsonError)?;
         batches.into_iter().map(|batch: RecordBatch| batch.project(&self.projection)).collect()
     }
 

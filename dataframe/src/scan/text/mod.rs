@@ -6,6 +6,7 @@
 //! | bytes, decompressed and in UTF-8 | `blocks`, `encoding` |
 //! | where records begin | `scanner`, `records` |
 //! | records as batches | `csv`, `json` |
+//! | values of JSON that fit their columns | `json_values` |
 //! | texts as values | `convert` |
 //! | a look at the first records | `sample` |
 //! | a source of the library's scans | `reader`, `source` |
@@ -16,6 +17,7 @@ mod csv;
 mod encoding;
 mod form;
 mod json;
+mod json_values;
 mod reader;
 mod records;
 pub(crate) mod sample;
@@ -25,6 +27,6 @@ mod source;
 pub(crate) use blocks::is_compressed;
 pub(crate) use convert::Classes;
 pub(crate) use encoding::{Bad, Charset, Encoding};
-pub(crate) use form::{CsvForm, NA_DEFAULT, Numbers, TextForm, TextKind};
+pub(crate) use form::{Columns, Compression, CsvForm, NA_DEFAULT, Numbers, TextForm, TextKind};
 pub(crate) use records::Text;
 pub(crate) use source::TextSource;

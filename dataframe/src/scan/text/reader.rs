@@ -47,7 +47,10 @@ impl Reader {
                 let decoder = CsvDecoder::new(&text.path, form, schema, projection, *batch_rows);
                 Decoder::Csv(Box::new(decoder))
             }
-            TextKind::Json => Decoder::Json(JsonDecoder::new(&text.path, schema, projection, *batch_rows)?),
+            TextKind::Json(columns) => {
+                let decoder = JsonDecoder::new(&text.path, schema, projection, *batch_rows, *columns)?;
+                Decoder::Json(decoder)
+            }
         };
         let records = Records::open(text.clone()).await?;
         Ok(Reader { text, decoder, records, made: VecDeque::new() })

@@ -43,15 +43,14 @@ impl Text {
     fn marks(&self) -> Marks {
         match &self.form.kind {
             TextKind::Csv(form) => marks(form),
-            TextKind::Json => json::MARKS,
+            TextKind::Json(_) => json::MARKS,
         }
     }
 
     /// Line breaks before a position. It is for errors only: it reads all that comes before.
     pub(super) async fn lines_before(&self, position: u64) -> Result<u64> {
         let range = Some(0..position).filter(|range| !range.is_empty());
-        let mut blocks =
-            Blocks::open(&*self.store, &self.location, &self.path, range, self.form.encoding).await?;
+        let mut blocks = Blocks::open(&*self.store, &self.location, &self.path, range, &self.form).await?;
         let mut scanner = Scanner::new(self.marks(), 0);
         let mut block = Vec::new();
         while blocks.next(&mut block).await? {
@@ -119,8 +118,7 @@ impl Records {
             None
         } else {
             let range = text.range.as_ref().map(|_| start..text.bytes);
-            let encoding = text.form.encoding;
-            Some(Blocks::open(&*text.store, &text.location, &text.path, range, encoding).await?)
+            Some(Blocks::open(&*text.store, &text.location, &text.path, range, &text.form).await?)
         };
         let (skip, header) = match &text.form.kind {
             TextKind::Csv(form) if start == 0 => (form.skip, form.header.clone()),

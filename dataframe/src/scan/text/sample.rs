@@ -6,11 +6,15 @@ use super::form::{CsvForm, TextKind};
 use super::records::{Records, Text, labels};
 use super::scanner::breaks;
 use crate::error::{Error, FileFault, Result};
-use arrow::array::AsArray;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{ArrayRef, AsArray};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::json::ReaderBuilder;
+use arrow::json::reader::infer_json_schema;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::collections::HashSet;
 use std::io::Cursor;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The first records of a text.
@@ -93,43 +97,56 @@ fn texts(text: &Text, form: &CsvForm, width: usize) -> CsvDecoder {
     CsvDecoder::new(&text.path, form, &Arc::new(Schema::new(fields)), &projection, SAMPLE_ROWS)
 }
 
-/// Looks at so many bytes of JSON lines; gives the columns, and whether that was all.
-pub(crate) async fn of_json(text: &Text, bytes: u64) -> Result<(SchemaRef, bool)> {
-    let mut records = Records::open(text.clone()).await?;
+/// The columns of files of JSON lines, by so many bytes of them, as if they were one file; of only so many
+/// rows, if a number is given.
+pub(crate) async fn of_json(
+    place: &str,
+    texts: Vec<Text>,
+    bytes: u64,
+    rows: Option<usize>,
+) -> Result<SchemaRef> {
     let mut sample = Vec::new();
-    let mut is_whole = true;
-    while let Some((lines, _)) = records.next().await? {
-        sample.extend_from_slice(&lines);
+    let mut files: Vec<(String, Range<usize>)> = Vec::new();
+    for text in texts {
+        let begin = sample.len();
+        let mut records = Records::open(text.clone()).await?;
+        while (sample.len() as u64) < bytes
+            && let Some((lines, _)) = records.next().await?
+        {
+            sample.extend_from_slice(&lines);
+        }
+        if begin < sample.len() && !sample.ends_with(b"\n") {
+            sample.push(b'\n');
+        }
+        files.push((text.path, begin..sample.len()));
         if bytes <= sample.len() as u64 {
-            is_whole = false;
             break;
         }
     }
-    let found = arrow::json::reader::infer_json_schema(Cursor::new(&sample), None);
-    let corrupt = |error| Error::file(&text.path, FileFault::Corrupt, error);
-    let (schema, _) = found.map_err(corrupt)?;
-    let mut schema = in_order(&schema, &sample);
-    let whole = whole_numbers(&schema, &sample).map_err(corrupt)?;
-    let fields = schema.fields().iter().map(|field| {
-        let dtype = match whole.iter().find(|(label, _)| label == field.name()) {
-            None => return Ok(field.as_ref().clone()),
-            Some((_, numbers)) => numbers.dtype(),
+    let found = infer_json_schema(Cursor::new(&sample), rows);
+    let (schema, _) = found.map_err(|error| {
+        let of_one = |(path, lines): (String, Range<usize>)| {
+            let alone = infer_json_schema(Cursor::new(&sample[lines]), None).err()?;
+            Some(Error::file(&path, FileFault::Corrupt, alone))
         };
-        match dtype {
-            Ok(dtype) => Ok(field.as_ref().clone().with_data_type(dtype)),
-            Err(reason) => {
-                let reason = format!("column {:?}: {reason}", field.name());
-                Err(Error::file(&text.path, FileFault::Mismatch, reason))
-            }
-        }
+        let first = files.into_iter().find_map(of_one);
+        first.unwrap_or_else(|| Error::file(place, FileFault::Mismatch, error))
+    })?;
+    let schema = in_order(&schema, &sample);
+    let numbers = numbers(&schema, &sample).map_err(|error| Error::file(place, FileFault::Corrupt, error))?;
+    let mut numbers = numbers.iter();
+    let typed = schema.fields().iter().map(|field| {
+        typed(field, &mut numbers).map_err(|reason| {
+            let reason = format!("column {:?}: {reason}", field.name());
+            Error::file(place, FileFault::Mismatch, reason)
+        })
     });
-    let fields = fields.collect::<Result<Vec<Field>>>()?;
-    schema = Schema::new_with_metadata(fields, schema.metadata().clone());
-    Ok((Arc::new(schema), is_whole))
+    let fields = typed.collect::<Result<Vec<FieldRef>>>()?;
+    Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
 }
 
-/// The numbers of a column that the library takes for floats: it has no larger integers than those of 64 bits
-/// with a sign.
+/// The numbers of what the library takes for floats: it has no larger integers than those of 64 bits with a
+/// sign.
 #[derive(Clone, Copy, Debug, Default)]
 struct Numbers {
     float: bool,
@@ -154,11 +171,11 @@ impl Numbers {
         }
     }
 
-    /// The type of the column; the reason why none has all of the numbers.
+    /// The type of them; the reason why none has all of the numbers. Floats round, those of CSV too.
     fn dtype(self) -> std::result::Result<DataType, &'static str> {
         match self {
-            Numbers { huge: true, .. } => Err("a whole number of more than 64 bits"),
             Numbers { float: true, .. } => Ok(DataType::Float64),
+            Numbers { huge: true, .. } => Err("a whole number of more than 64 bits"),
             Numbers { large: true, negative: true, .. } => {
                 Err("whole numbers below zero, and others that only fit into 64 bits without a sign")
             }
@@ -168,25 +185,86 @@ impl Numbers {
     }
 }
 
-/// The numbers of each column of floats, as they are written.
-fn whole_numbers(
-    schema: &Schema,
-    lines: &[u8],
-) -> std::result::Result<Vec<(String, Numbers)>, arrow::error::ArrowError> {
-    let floats = schema.fields().iter().filter(|field| *field.data_type() == DataType::Float64);
-    let texts: Vec<Field> = floats.map(|field| Field::new(field.name(), DataType::Utf8, true)).collect();
-    if texts.is_empty() {
-        return Ok(Vec::new());
+/// The numbers of all floats of the columns, within other types too, as they are written.
+fn numbers(schema: &Schema, lines: &[u8]) -> std::result::Result<Vec<Numbers>, ArrowError> {
+    let with_floats = |field: &&FieldRef| 0 < floats(field.data_type());
+    let columns: Vec<&FieldRef> = schema.fields().iter().filter(with_floats).collect();
+    let mut found = vec![Numbers::default(); columns.iter().map(|field| floats(field.data_type())).sum()];
+    if columns.is_empty() {
+        return Ok(found);
     }
-    let mut found: Vec<(String, Numbers)> =
-        texts.iter().map(|field| (field.name().clone(), Numbers::default())).collect();
-    let reader = arrow::json::ReaderBuilder::new(Arc::new(Schema::new(texts))).with_coerce_primitive(true);
+    let texts: Vec<Field> = columns
+        .iter()
+        .map(|field| field.as_ref().clone().with_data_type(as_texts(field.data_type())))
+        .collect();
+    // Values that do not fit are errors where the rows are read.
+    let reader = ReaderBuilder::new(Arc::new(Schema::new(texts)))
+        .with_coerce_primitive(true)
+        .with_ignore_type_conflicts(true);
     for batch in reader.with_batch_size(SAMPLE_ROWS).build(Cursor::new(lines))? {
-        for ((_, numbers), column) in found.iter_mut().zip(batch?.columns()) {
-            column.as_string::<i32>().iter().flatten().for_each(|text| numbers.add(text));
+        let mut found = found.iter_mut();
+        for (field, column) in columns.iter().zip(batch?.columns()) {
+            add(field.data_type(), column, &mut found);
         }
     }
     Ok(found)
+}
+
+/// Number of types of floats in a type.
+fn floats(dtype: &DataType) -> usize {
+    match dtype {
+        DataType::Float64 => 1,
+        DataType::List(field) => floats(field.data_type()),
+        DataType::Struct(fields) => fields.iter().map(|field| floats(field.data_type())).sum(),
+        _ => 0,
+    }
+}
+
+/// The type with texts in the place of floats.
+fn as_texts(dtype: &DataType) -> DataType {
+    let of = |field: &FieldRef| {
+        let dtype = as_texts(field.data_type());
+        Arc::new(field.as_ref().clone().with_data_type(dtype))
+    };
+    match dtype {
+        DataType::Float64 => DataType::Utf8,
+        DataType::List(field) => DataType::List(of(field)),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(of).collect()),
+        other => other.clone(),
+    }
+}
+
+/// Adds texts of numbers to those of the floats of a type, one after the other.
+fn add(dtype: &DataType, texts: &ArrayRef, found: &mut std::slice::IterMut<'_, Numbers>) {
+    match dtype {
+        DataType::Float64 => {
+            if let Some(numbers) = found.next() {
+                texts.as_string::<i32>().iter().flatten().for_each(|text| numbers.add(text));
+            }
+        }
+        DataType::List(field) => add(field.data_type(), texts.as_list::<i32>().values(), found),
+        DataType::Struct(fields) => {
+            let columns = texts.as_struct().columns();
+            fields.iter().zip(columns).for_each(|(field, column)| add(field.data_type(), column, found));
+        }
+        _ => {}
+    }
+}
+
+/// The field with types that have all numbers in the place of floats; the reason why none has them.
+fn typed(
+    field: &FieldRef,
+    numbers: &mut std::slice::Iter<'_, Numbers>,
+) -> std::result::Result<FieldRef, &'static str> {
+    let dtype = match field.data_type() {
+        DataType::Float64 => numbers.next().map_or(Ok(DataType::Float64), |numbers| numbers.dtype())?,
+        DataType::List(inner) => DataType::List(typed(inner, numbers)?),
+        DataType::Struct(fields) => DataType::Struct(
+            fields.iter().map(|inner| typed(inner, numbers)).collect::<std::result::Result<_, _>>()?,
+        ),
+        _ => return Ok(Arc::clone(field)),
+    };
+    Ok(Arc::new(field.as_ref().clone().with_data_type(dtype)))
 }
 
 /// The columns in the order in which objects name them first. The library has them by their labels.

@@ -44,6 +44,11 @@ impl TextSource {
         }
     }
 
+    /// The same texts, which may be cut if their form allows it.
+    pub(crate) fn in_parts(&self, cut: bool) -> TextSource {
+        TextSource { cut: cut && self.form.can_be_cut(), ..self.clone() }
+    }
+
     pub(crate) fn form(&self) -> &TextForm {
         &self.form
     }
