@@ -6,6 +6,7 @@ use super::clean::named_column;
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
 use crate::frame::series::{RANDOM, call};
+use crate::functions::arithmetic::present;
 use crate::promotion::common_type;
 use crate::stage::row_number::Numbering;
 use arrow::datatypes::DataType;
@@ -128,6 +129,12 @@ impl Frame {
         let options = UnnestOptions::new().with_preserve_nulls(true);
         let list = vec![named_column(label)];
         frame.plan = frame.builder().unnest_columns_with_options(list, options)?.build()?;
+        if frame.dtype(label)?.is_floating() {
+            // Those within lists are not looked at where rows are read.
+            let value = |column: &str| if column == label { present(named(column)) } else { named(column) };
+            let columns = frame.columns.iter().map(|column| (column.clone(), value(column)));
+            frame = frame.project(columns.collect())?;
+        }
         // The elements of a list come one after the other.
         let (mut frame, element) = frame.numbered("element", Numbering::Key)?;
         frame.order.push(OrderKey::growing(&element));

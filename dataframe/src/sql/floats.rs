@@ -2,8 +2,8 @@
 //!
 //! Files may have other ones, and the library makes some: `-1 * 0.0`, `0.0 / 0.0`. It answers
 //! `count(x)` and `max(x)` by statistics of files in which such values count, and finds `x IN (..)` by their
-//! bits. So columns of files, and results of operators and functions, are made so where they come from; what
-//! compares, groups and counts them sees no others.
+//! bits. So columns of files, elements of lists, and results of operators and functions, are made so where
+//! they come from; what compares, groups and counts them sees no others.
 
 use crate::error::Result;
 use crate::functions::arithmetic::{is_present, present};
@@ -26,15 +26,20 @@ const OURS: &str = "tharsis_";
 
 /// The plan whose floats are those of frames.
 pub(super) fn as_of_frames(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut has_files = false;
+    let mut has_others = false;
     plan.apply_with_subqueries(|node| {
-        has_files |= matches!(node, LogicalPlan::TableScan(scan) if is_of_files(scan));
-        Ok(if has_files { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        has_others |= match node {
+            LogicalPlan::TableScan(scan) => is_of_files(scan),
+            node => matches!(node, LogicalPlan::Unnest(_)),
+        };
+        Ok(if has_others { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     let changed = plan.transform_up_with_subqueries(|node| match node {
-        LogicalPlan::TableScan(scan) if is_of_files(&scan) => Ok(Transformed::yes(read(scan)?)),
-        // Columns of files that have values in all rows may lack some.
-        node if has_files => with_floats(node.recompute_schema()?),
+        LogicalPlan::TableScan(ref scan) if is_of_files(scan) => Ok(Transformed::yes(read(node)?)),
+        // Files and lists have any floats within lists.
+        LogicalPlan::Unnest(_) => Ok(Transformed::yes(read(node.recompute_schema()?)?)),
+        // Columns that have values in all rows may lack some.
+        node if has_others => with_floats(node.recompute_schema()?),
         node => with_floats(node),
     })?;
     Ok(changed.data)
@@ -45,8 +50,9 @@ fn is_of_files(scan: &TableScan) -> bool {
     source_as_provider(&scan.source).is_ok_and(|table| table.downcast_ref::<ListingTable>().is_some())
 }
 
-fn read(scan: TableScan) -> EngineResult<LogicalPlan> {
-    let columns = scan.projected_schema.iter().map(|(table, field)| {
+/// The rows of files, or elements of lists, with floats of frames.
+fn read(rows: LogicalPlan) -> EngineResult<LogicalPlan> {
+    let columns = rows.schema().iter().map(|(table, field)| {
         let column = Expr::Column(Column::new(table.cloned(), field.name()));
         if field.data_type().is_floating() {
             present(column).alias_qualified(table.cloned(), field.name())
@@ -55,12 +61,10 @@ fn read(scan: TableScan) -> EngineResult<LogicalPlan> {
         }
     });
     let columns: Vec<Expr> = columns.collect();
-    let is_same = columns.iter().all(|column| matches!(column, Expr::Column(_)));
-    let scan = LogicalPlan::TableScan(scan);
-    if is_same {
-        return Ok(scan);
+    if columns.iter().all(|column| matches!(column, Expr::Column(_))) {
+        return Ok(rows);
     }
-    Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(scan))?))
+    Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(rows))?))
 }
 
 fn with_floats(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
@@ -188,7 +192,8 @@ fn literal(part: Expr) -> std::result::Result<Expr, Expr> {
 #[cfg(test)]
 mod tests {
     use crate::sql::SqlSession;
-    use arrow::array::{Float32Array, Float64Array, Int64Array, RecordBatch};
+    use arrow::array::{Float32Array, Float64Array, Int64Array, ListArray, RecordBatch};
+    use arrow::datatypes::Float64Type;
     use datafusion::parquet::arrow::ArrowWriter;
     use std::sync::Arc;
 
@@ -202,10 +207,15 @@ mod tests {
             ("z", Arc::new(Float64Array::from(vec![Some(nan), None, Some(nan), None, None])) as _),
         ])
         .expect("a batch");
+        session_of(folder, &batch)
+    }
+
+    /// A session with a table of a file of these rows.
+    fn session_of(folder: &std::path::Path, batch: &RecordBatch) -> SqlSession {
         let path = folder.join("floats.parquet");
         let file = std::fs::File::create(&path).expect("a file");
         let mut writer = ArrowWriter::try_new(file, batch.schema(), None).expect("a writer");
-        writer.write(&batch).expect("rows");
+        writer.write(batch).expect("rows");
         writer.close().expect("a footer");
         let mut session = SqlSession::default();
         let made = format!("create external table f stored as parquet location '{}'", path.display());
@@ -237,6 +247,38 @@ mod tests {
         // A view reads what the table has.
         session.run("create view v as select k, x from f").expect("a view");
         assert_eq!(session.run("select count(x) from v").expect("a row"), [["3"]]);
+    }
+
+    #[test]
+    fn elements_of_lists_are_floats_of_frames() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let floats = [Some(0.0), Some(-0.0), Some(f64::NAN), None];
+        let lists = ListArray::from_iter_primitive::<Float64Type, _, _>([
+            Some(floats.to_vec()),
+            None,
+            Some(vec![Some(1.5), Some(f64::NAN)]),
+        ]);
+        let batch = RecordBatch::try_from_iter([("l", Arc::new(lists) as _)]).expect("a batch");
+        let mut session = session_of(folder.path(), &batch);
+        for (query, expected) in [
+            ("select count(v), count(*), count(distinct v) from (select unnest(l) v from f) s", "3 6 2"),
+            (
+                "select v, count(*) from (select unnest(l) v from f) s group by v order by v",
+                "0 2 1.5 1 NULL 3",
+            ),
+            ("select max(v), min(v) from (select unnest(l) v from f) s", "1.5 0"),
+            ("select count(*) from (select unnest(l) v from f) s where v in (0.0, 5.5, 6.5, 7.5, 8.5)", "2"),
+            ("select unnest([1.5, -0.0, cast('NaN' as double)])", "1.5 0 NULL"),
+            ("select l[2] is null, l[3] is null from f where l[1] = 0", "false true"),
+        ] {
+            let rows = session.run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
+            assert_eq!(rows.concat().join(" "), expected, "{query}");
+        }
+        let frame = crate::read_parquet(&folder.path().join("floats.parquet").to_string_lossy());
+        let exploded = frame.explode("l");
+        let expected = [Some(0.0), Some(0.0), None, None, None, Some(1.5), None];
+        assert_eq!(exploded.col("l").values::<f64>().expect("floats"), expected);
+        assert_eq!(exploded.nunique().col("0").values::<i64>().expect("numbers"), [Some(2)]);
     }
 
     #[test]
