@@ -269,21 +269,36 @@ fn with_margins(
     }
     // Rows that lack one of these count for no margin.
     let complete = frame.dropna_in(strs(index).chain([columns, values]));
-    let table = |frame: &DataFrame, complete: &DataFrame| {
-        let table = frame.pivot_table(strs(index), columns, values, aggregate);
-        if table.columns()?.iter().any(|label| label == name) {
-            let text = format!("Conflicting name \"{name}\" in margins");
-            return Err(Failure::value(text));
-        }
-        let all = complete.groupby(strs(index)).agg_as([(name, values, aggregate)]);
-        Ok(table.join(&all, Join::how(JoinKind::Left)))
-    };
+    let rows = frame.pivot_table(strs(index), columns, values, aggregate);
+    if has_label(&rows, name)? {
+        return Err(Failure::value(format!("Conflicting name \"{name}\" in margins")));
+    }
     let mut last = complete.clone();
     for (level, label) in index.iter().enumerate() {
         last = last.assign(label, if level == 0 { name } else { "" });
     }
-    let (rows, last) = (table(frame, &complete)?, table(&last, &last)?);
+    let with_all = |table: &DataFrame, complete: &DataFrame| {
+        let all = complete.groupby(strs(index)).agg_as([(name, values, aggregate)]);
+        table.join(&all, Join::how(JoinKind::Left))
+    };
+    let rows = with_all(&rows, &complete);
+    let last = with_all(&last.pivot_table(strs(index), columns, values, aggregate), &last);
     Ok(DataFrame::concat([&rows, &last], false))
+}
+
+/// Whether a column or a row of a table has this label.
+fn has_label(table: &DataFrame, name: &str) -> Result<bool, Failure> {
+    if table.columns()?.iter().any(|label| label == name) {
+        return Ok(true);
+    }
+    let levels = table.index().to_frame();
+    for level in levels.columns()? {
+        let is_name = levels.col(&level).isin([name]);
+        if is_name.agg(Aggregate::Any)?.as_bool() == Some(true) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn stack(_: &str, args: &mut Args) -> Result<Value, Failure> {
