@@ -218,13 +218,16 @@ fn is_same_version(noted: &ObjectMeta, found: &ObjectMeta) -> bool {
     noted.size == found.size && same_time
 }
 
-/// Whether a file has the tag and the version that were noted, as far as its place gives them. A weak tag may
-/// be another one for the same bytes.
+/// Whether a file has the tag and the version that were noted, as far as its place gives them. Tags are
+/// compared as HTTP's weak ones: servers call a tag weak or not from one answer to the next, for a file that
+/// is new, or that they compress on the way.
 fn has_same_tags(noted: &ObjectMeta, found: &ObjectMeta) -> bool {
-    let is_weak = |tag: &str| tag.starts_with("W/");
-    let same = |noted: &Option<String>, found: &Option<String>| match (noted, found) {
-        (Some(noted), Some(found)) => noted == found || is_weak(noted) || is_weak(found),
-        _ => true,
+    fn plain(tag: &str) -> &str {
+        tag.strip_prefix("W/").unwrap_or(tag)
+    }
+    let same = |noted: &Option<String>, found: &Option<String>| {
+        let both = noted.as_deref().zip(found.as_deref());
+        both.is_none_or(|(noted, found)| plain(noted) == plain(found))
     };
     same(&noted.e_tag, &found.e_tag) && same(&noted.version, &found.version)
 }
@@ -363,4 +366,32 @@ pub(crate) fn same_columns(one: &SchemaRef, other: &SchemaRef) -> Option<String>
     }
     let more = other.fields().get(one.fields().len())?;
     Some(format!("column {:?} is not in the first file", more.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_the_same_whether_weak_or_not() {
+        let meta = |tag: Option<&str>, version: Option<&str>| ObjectMeta {
+            location: object_store::path::Path::from("t.csv"),
+            last_modified: Default::default(),
+            size: 3,
+            e_tag: tag.map(str::to_owned),
+            version: version.map(str::to_owned),
+        };
+        for (noted, found, same) in [
+            (Some("\"1\""), Some("\"1\""), true),
+            (Some("\"1\""), Some("\"2\""), false),
+            (Some("W/\"1\""), Some("\"1\""), true),
+            (Some("\"1\""), Some("W/\"1\""), true),
+            (Some("W/\"1\""), Some("W/\"2\""), false),
+            (Some("W/\"1\""), Some("\"2\""), false),
+            (Some("\"1\""), None, true),
+        ] {
+            assert_eq!(has_same_tags(&meta(noted, None), &meta(found, None)), same, "{noted:?} {found:?}");
+        }
+        assert!(!has_same_tags(&meta(None, Some("1")), &meta(None, Some("2"))));
+    }
 }
