@@ -1,5 +1,6 @@
 //! Files in a task: errors of one name it.
 
+use super::old_times;
 use super::storage::{cause, from_store, is_on_disk, store};
 use crate::error::{Error, FileFault};
 use arrow::array::RecordBatch;
@@ -164,6 +165,9 @@ impl Reading {
             if is_local {
                 version.check(&*self.store).await?;
             }
+            let scan = &self.scan.config;
+            let times = old_times::check(scan, &file, &path, &self.store, &self.context);
+            named_async(&path, times).await?;
             let rows = named(&path, || self.scan.open(file, self.left, Arc::clone(&self.context)))?;
             self.open = Some(Open { version, rows: named_stream(path, rows) });
         }

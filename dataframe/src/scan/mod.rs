@@ -7,10 +7,12 @@
 //! | one file after the other, errors that name it | `files` |
 //! | CSV and JSON lines | `text` |
 //! | Arrow's IPC | `ipc` |
+//! | times of 96 bits in Parquet | `old_times` |
 
 mod files;
 mod ipc;
 mod listings;
+mod old_times;
 mod storage;
 mod text;
 

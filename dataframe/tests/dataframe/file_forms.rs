@@ -71,6 +71,27 @@ fn old_times_of_parquet_have_all_years() {
 }
 
 #[test]
+fn old_times_of_parquet_without_room_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = path(&folder, "t.parquet");
+    for day in [110_000_000, -110_000_000] {
+        with_old_times(&name, &[0, day]);
+        let frame = read_parquet(&name);
+        let classes = each_executor(|executor| Ok(frame.collect_on(executor).unwrap_err()));
+        for error in classes {
+            assert_eq!(error.class(), "ValueError", "{error}");
+            assert!(error.to_string().contains("\"t\"") && error.to_string().contains(&name), "{error}");
+        }
+        let mut session = SqlSession::default();
+        session.run(&format!("create external table old stored as parquet location '{name}'")).unwrap();
+        assert_eq!(session.run("select t from old").unwrap_err().class(), "ValueError");
+    }
+    with_old_times(&name, &[0, 106_000_000]);
+    assert_eq!(read_parquet(&name).len().unwrap(), 2);
+    assert!(read_parquet(&name).collect().is_ok());
+}
+
+#[test]
 fn texts_are_read_in_the_encodings_of_python() {
     let folder = tempfile::tempdir().unwrap();
     let text = "a,\u{e9}\n1,\u{20ac}\n2,\u{161}\n";
