@@ -75,6 +75,8 @@ mod between;
 mod cluster;
 pub mod collective;
 mod embedded;
+#[cfg(any(feature = "arrays", feature = "dataframe"))]
+mod error_class;
 mod folders;
 #[cfg(feature = "dataframe")]
 pub mod frame;

@@ -1,5 +1,6 @@
 //! Columns as chunks, and chunks as columns.
 
+use super::errors::to_frames;
 use crate::object::TaskOutput;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -286,7 +287,8 @@ impl AsRef<[u8]> for Lent {
 }
 
 fn of_kernel(error: KernelError) -> Error {
-    Error::Value(error.to_string())
+    let text = error.to_string();
+    to_frames(&error.into(), text)
 }
 
 #[cfg(test)]

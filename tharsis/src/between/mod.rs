@@ -8,6 +8,7 @@
 //! [`Form`]: convert::Form
 
 pub(crate) mod convert;
+pub(crate) mod errors;
 mod to_frame;
 mod to_tensor;
 

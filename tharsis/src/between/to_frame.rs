@@ -1,6 +1,7 @@
 //! Frames of tensors.
 
 use super::convert::{Form, arrow_type_of};
+use super::errors::to_frames;
 use crate::frame::kept::ChunkInStore;
 use crate::tensor::kept::InStore;
 use std::sync::Arc;
@@ -106,17 +107,11 @@ fn part_of(chunk: &ResidentChunk, form: &Form, rows: usize, bytes: usize) -> Res
         let form = form.clone();
         return Ok(Arc::new(ChunkInStore { object, client, form, rows, bytes }));
     }
-    let chunk = chunk.fetch().map_err(|error| match error {
-        tharsis_graph::Error::Cancelled => Error::Cancelled,
-        error => Error::Value(error.to_string()),
-    })?;
+    let chunk = chunk.fetch().map_err(|error| to_frames(&error, error.to_string()))?;
     Ok(Arc::new(LocalPart(vec![form.rows(&chunk)?])))
 }
 
 /// The error of frames for one of tensors.
 fn of_tensor(error: tharsis_numeric::Error) -> Error {
-    match error.cause() {
-        tharsis_graph::Error::Cancelled => Error::Cancelled,
-        _ => Error::Task { class: error.class(), text: error.to_string() },
-    }
+    to_frames(error.cause(), error.to_string())
 }

@@ -1,6 +1,7 @@
 //! Tensors of the columns of frames.
 
 use super::convert::{View, dtype_of, missing_values};
+use super::errors::to_tensors;
 use crate::frame::kept::InStore;
 use crate::tensor::kept::ColumnInStore;
 use std::any::Any;
@@ -185,15 +186,7 @@ struct ColumnOfPart {
 impl KeptChunk for ColumnOfPart {
     fn fetch(&self) -> std::result::Result<Arc<Chunk>, tharsis_graph::Error> {
         let made = self.part.fetch().and_then(|rows| self.view.chunk(&rows));
-        made.map(Arc::new).map_err(of_frame)
-    }
-}
-
-/// The error of tensors for one of frames.
-fn of_frame(error: tharsis_dataframe::Error) -> tharsis_graph::Error {
-    match error.root() {
-        tharsis_dataframe::Error::Cancelled => tharsis_graph::Error::Cancelled,
-        _ => tharsis_graph::Error::Value(error.to_string()),
+        made.map(Arc::new).map_err(to_tensors)
     }
 }
 
@@ -203,13 +196,6 @@ mod tests {
     use crate::object::TaskOutput;
     use tharsis_dataframe::arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray};
     use tharsis_remote::put;
-
-    #[test]
-    fn a_cancelled_fetch_stays_one() {
-        assert_eq!(of_frame(tharsis_dataframe::Error::Cancelled), tharsis_graph::Error::Cancelled);
-        let other = of_frame(tharsis_dataframe::Error::Value("no".to_owned()));
-        assert_eq!(other, tharsis_graph::Error::Value("no".to_owned()));
-    }
 
     #[test]
     fn the_labels_of_an_index_are_a_tensor() {

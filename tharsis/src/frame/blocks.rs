@@ -8,7 +8,7 @@
 //! and nobody knows how to make one. They are on the node of the task. So the list is stored there too,
 //! whatever its size: with the node both are lost, and the next reader of the list has both made again.
 
-use super::fault::from_engine;
+use super::failure::from_engine;
 use crate::object::{Block, Blocks, TaskOutput};
 use arrow_array::RecordBatch;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! Nothing here waits for a stage: a call names the objects that it reads, and the engine starts it when they
 //! are there. Calls that make the result may be held back until the parts before theirs were taken.
 
-use super::fault::{from_engine, not_given};
+use super::failure::{from_engine, not_given};
 use super::gathered;
 use super::kept::InStore;
 #[cfg(feature = "arrays")]

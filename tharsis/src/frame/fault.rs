@@ -1,6 +1,6 @@
-//! Errors between tasks and driver.
+//! Errors of tasks on their way to the driver.
 
-use crate::object::NotGiven;
+use crate::error_class::class_named;
 use serde::{Deserialize, Serialize};
 use tharsis_dataframe::{Error, FileFault, FunctionFault};
 use tharsis_remote::FailureKind;
@@ -31,6 +31,9 @@ pub(super) enum Fault {
     Internal(String),
     #[error("{path}")]
     Uncut { path: String },
+    /// One of a kind that readers know by its class.
+    #[error("{text}")]
+    Failed { class: String, text: String },
 }
 
 impl From<Error> for Fault {
@@ -46,8 +49,9 @@ impl From<Error> for Fault {
             Error::Function { function, place, fault } => Fault::Function { function, place, fault },
             Error::Internal(text) => Fault::Internal(text),
             Error::Uncut { path } => Fault::Uncut { path },
-            Error::Task { text, .. } => Fault::Internal(text),
-            other => Fault::Value(other.to_string()),
+            Error::Value(text) => Fault::Value(text),
+            other if matches!(other.root(), Error::Cancelled) => Fault::Cancelled,
+            other => Fault::Failed { class: other.class().to_owned(), text: other.to_string() },
         }
     }
 }
@@ -66,49 +70,38 @@ impl From<Fault> for Error {
             Fault::Function { function, place, fault } => Error::Function { function, place, fault },
             Fault::Internal(text) => Error::Internal(text),
             Fault::Uncut { path } => Error::Uncut { path },
+            Fault::Failed { class, text } => Error::Task { class: class_named(&class), text },
         }
     }
 }
 
-/// The error of frames for a value that was not given.
-pub(super) fn not_given(reason: NotGiven) -> Error {
-    match reason {
-        NotGiven::Ended(ended) => ended.into(),
-        NotGiven::Failed(error) => from_engine(error),
-    }
-}
-
-/// The error of frames for one of the engine: the fault of a task, else the engine's failure.
-pub(super) fn from_engine(error: tharsis_remote::Error) -> Error {
-    match error.downcast::<Fault>() {
-        Some(fault) => fault.into(),
-        None => {
-            let (kind, text) = (error.failure().root().kind, error.failure().to_string());
-            match kind {
-                FailureKind::LineageEvicted | FailureKind::ObjectLost => Error::Lost(text),
-                kind => Error::Task { class: class_of(kind), text },
-            }
-        }
-    }
+/// The error of a task of frames that an error of the engine carries, if there is one.
+pub(crate) fn told(error: &tharsis_remote::Error) -> Option<Error> {
+    error.downcast::<Fault>().map(Error::from)
 }
 
 /// The engine's error for one of a task: a loss stays one, any other error becomes a fault.
-pub(super) fn into_engine(error: Error) -> tharsis_remote::Error {
+pub(crate) fn into_engine(error: Error) -> tharsis_remote::Error {
     match error {
         Error::Lost(text) => tharsis_remote::Error::new(FailureKind::ObjectLost, text),
         other => Probe(&Fault::from(other)).to_failure().into(),
     }
 }
 
-/// The exception class that a pandas user would see for a failure.
-fn class_of(kind: FailureKind) -> &'static str {
-    match kind {
-        FailureKind::ObjectTooLarge
-        | FailureKind::OutOfMemory
-        | FailureKind::ResourceExhausted
-        | FailureKind::StoreFull => "MemoryError",
-        FailureKind::GetTimeout | FailureKind::TimedOut => "Timeout",
-        FailureKind::NodeDied | FailureKind::Panicked | FailureKind::WorkerCrashed => "Crash",
-        _ => "RuntimeError",
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_tasks_keep_their_class_and_their_text() {
+        for error in crate::error_class::tests::of_frames() {
+            let fault = Fault::from(error.clone());
+            let sent: Fault = serde_json::from_str(&serde_json::to_string(&fault).unwrap()).unwrap();
+            let back = Error::from(sent);
+            assert_eq!(back.class(), error.class(), "{error}");
+            if !matches!(error.root(), Error::Cancelled) {
+                assert_eq!(back.to_string(), error.to_string());
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! go to the store as a block. At the end, an output with few rows is one object; one with more, or with
 //! blocks, is a list of blocks.
 
-use super::fault::from_engine;
+use super::failure::from_engine;
 use crate::object::{Block, Blocks, TaskOutput};
 use arrow_array::RecordBatch;
 use std::collections::VecDeque;

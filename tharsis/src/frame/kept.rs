@@ -1,9 +1,9 @@
 //! Rows that stay in the store: another plan of this client reads them there.
 
 use super::blocks;
-use super::fault::not_given;
+use super::failure::not_given;
 #[cfg(feature = "arrays")]
-use crate::between::convert::Form;
+use crate::between::{convert::Form, errors::to_frames};
 use crate::object::{TaskOutput, wait_for};
 use crate::remote;
 use arrow_array::RecordBatch;
@@ -99,7 +99,7 @@ pub(crate) struct ChunkInStore {
 impl KeptPart for ChunkInStore {
     fn fetch(&self) -> Result<Vec<RecordBatch>> {
         let object = wait_for(&self.object, &RunEnds::of(None)).map_err(not_given)?;
-        let chunk = object.into_single().map_err(|error| Error::Internal(error.to_string()))?;
+        let chunk = object.into_single().map_err(|error| to_frames(&error, error.to_string()))?;
         Ok(vec![self.form.rows(&chunk)?])
     }
 

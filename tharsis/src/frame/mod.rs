@@ -30,14 +30,15 @@
 //! | rows of a task until it ends | `gathered` |
 //! | outputs of many rows | `blocks` |
 //! | time, rows and bytes of a task | `report` |
-//! | conversion of errors | `fault` |
+//! | errors of tasks, and of the engine | `fault`, `failure` |
 //! | rows that stay in the store | `kept` |
 //! | runtime of the default executor | `offer` |
 
 mod blocks;
 mod drive;
 mod executor;
-mod fault;
+pub(crate) mod failure;
+pub(crate) mod fault;
 mod gathered;
 pub(crate) mod kept;
 mod offer;

@@ -4,7 +4,7 @@ use super::fault::into_engine;
 use super::gathered::{self, Bounds, Gathered, Made};
 use super::report::Report;
 #[cfg(feature = "arrays")]
-use crate::between::convert::Form;
+use crate::between::{convert::Form, errors::to_frames};
 use crate::object::TaskOutput;
 use crate::part::WORKER_SCRATCH_VARIABLE;
 use crate::remote;
@@ -118,7 +118,7 @@ fn task_inputs(work: Work, given: Values<TaskOutput>) -> Result<TaskInputs> {
         let object = next()?;
         #[cfg(feature = "arrays")]
         if let Some((_, form)) = formed.next_if(|(at, _)| *at == place) {
-            let chunk = object.into_single().map_err(|error| Error::Internal(error.to_string()))?;
+            let chunk = object.into_single().map_err(|error| to_frames(&error, error.to_string()))?;
             inputs.insert(piece, vec![form.rows(&chunk)?]);
             continue;
         }

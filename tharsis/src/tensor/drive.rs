@@ -11,7 +11,7 @@
 //! into the memory, together with what those that run make and need.
 
 use super::bundles::{Bundles, Key, bundle_count};
-use super::fault::{from_engine, not_given};
+use super::failure::{from_engine, not_given};
 use super::in_use::{InUse, Use};
 use super::kept::InStore;
 #[cfg(feature = "dataframe")]

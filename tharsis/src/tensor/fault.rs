@@ -1,11 +1,9 @@
-//! Errors between tasks and engine: an error of a task is sent as a [`Fault`], a failure of the engine
-//! becomes an [`EngineFailure`] that keeps the engine's own failure.
+//! Errors of tasks on their way through the engine, as a [`Fault`].
 
-use crate::object::NotGiven;
+use crate::error_class::class_named;
 use serde::{Deserialize, Serialize};
 use tharsis_graph::{EngineFailure, Error};
 use tharsis_kernels::{DType, KernelError};
-use tharsis_remote::FailureKind;
 
 /// Error of a task in encoded form. Errors that can only be defects keep just their text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
@@ -54,7 +52,15 @@ pub(super) enum Fault {
     NotImplemented(String),
     #[error("{0}")]
     Internal(String),
+    /// Of the engine, or of frames.
+    #[error("{text}")]
+    Failed { class: String, text: String },
 }
+
+/// The text of an error of another process.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Told(String);
 
 // No arm takes all others: a new error must be given its class here too.
 impl From<Error> for Fault {
@@ -89,7 +95,9 @@ impl From<Error> for Fault {
             Error::Cancelled => Fault::Cancelled,
             Error::Timeout => Fault::Timeout,
             Error::NotImplemented(text) => Fault::NotImplemented(text),
-            Error::Engine(failure) => Fault::Internal(failure.to_string()),
+            ref failed @ Error::Engine(ref failure) => {
+                Fault::Failed { class: failed.class().to_owned(), text: failure.to_string() }
+            }
             Error::Internal(text) => Fault::Internal(text),
         }
     }
@@ -141,66 +149,29 @@ impl From<Fault> for Error {
             Fault::Timeout => Error::Timeout,
             Fault::NotImplemented(text) => Error::NotImplemented(text),
             Fault::Internal(text) => Error::Internal(text),
+            Fault::Failed { class, text } => {
+                Error::Engine(EngineFailure::new(class_named(&class), Told(text)))
+            }
         }
     }
 }
 
-/// The graph's error for a value that was not given.
-pub(super) fn not_given(reason: NotGiven) -> Error {
-    match reason {
-        NotGiven::Ended(ended) => ended.into(),
-        NotGiven::Failed(error) => from_engine(error),
-    }
-}
-
-/// The graph's error for one of the engine: the fault of a task, else the engine's failure.
-pub(super) fn from_engine(error: tharsis_remote::Error) -> Error {
-    match error.downcast::<Fault>() {
-        Some(fault) => fault.into(),
-        None => {
-            Error::Engine(EngineFailure::new(class_of(error.failure().root().kind), error.failure().clone()))
-        }
-    }
-}
-
-/// The exception class that a NumPy user would see for a failure.
-fn class_of(kind: FailureKind) -> &'static str {
-    match kind {
-        FailureKind::ObjectTooLarge
-        | FailureKind::OutOfMemory
-        | FailureKind::ResourceExhausted
-        | FailureKind::StoreFull => "MemoryError",
-        FailureKind::GetTimeout | FailureKind::TimedOut => "Timeout",
-        FailureKind::InvalidArgument => "ValueError",
-        FailureKind::DataCorrupt => "DataCorrupt",
-        FailureKind::Internal => "Internal",
-        FailureKind::NodeDied
-        | FailureKind::ObjectLost
-        | FailureKind::Panicked
-        | FailureKind::WorkerCrashed => "Crash",
-        _ => "RuntimeError",
-    }
-}
-
-/// The error of tensors for one of frames.
-#[cfg(feature = "dataframe")]
-pub(super) fn from_frames(error: tharsis_dataframe::Error) -> Error {
-    match error {
-        tharsis_dataframe::Error::Type(text) => Error::Type(text),
-        tharsis_dataframe::Error::Cancelled => Error::Cancelled,
-        other => Error::Value(other.to_string()),
-    }
+/// The error of a task of tensors that an error of the engine carries, if there is one.
+pub(crate) fn told(error: &tharsis_remote::Error) -> Option<Error> {
+    error.downcast::<Fault>().map(Error::from)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(feature = "dataframe")]
+    use tharsis_remote::generated::{Probe, TypedError};
 
-    #[test]
-    fn errors_of_tasks_keep_their_class_and_their_text() {
+    /// An error of each kind.
+    fn errors() -> Vec<Error> {
         let text = || "some text".to_owned();
         let (what, shapes, function) = (text(), vec![vec![2], vec![3]], "f");
-        let errors = [
+        vec![
             Error::Axis { axis: 3, rank: 2 },
             Error::RepeatedAxis { axis: 1 },
             Error::Broadcast { function, shapes: shapes.clone(), axis: 0 },
@@ -232,12 +203,46 @@ mod tests {
             KernelError::Index { index: 12, axis: 0, extent: 10 }.into(),
             KernelError::Singular(text()).into(),
             KernelError::NoMemory { needed_bytes: 9 }.into(),
-        ];
-        for error in errors {
-            let fault = Fault::from(error.clone());
-            let sent: Fault = serde_json::from_str(&serde_json::to_string(&fault).unwrap()).unwrap();
-            let back = Error::from(sent);
+            Error::Engine(EngineFailure::new("Crash", Told(text()))),
+        ]
+    }
+
+    /// The error as another process has it.
+    fn received(error: Error) -> Error {
+        let fault = Fault::from(error);
+        let sent: Fault = serde_json::from_str(&serde_json::to_string(&fault).unwrap()).unwrap();
+        sent.into()
+    }
+
+    #[test]
+    fn errors_of_tasks_keep_their_class_and_their_text() {
+        for error in errors() {
+            let back = received(error.clone());
             assert_eq!((back.class(), back.to_string()), (error.class(), error.to_string()));
+        }
+    }
+
+    #[cfg(feature = "dataframe")]
+    #[test]
+    fn errors_of_frames_keep_their_class_on_the_way_to_tensors() {
+        for error in crate::error_class::tests::of_frames() {
+            let back = received(crate::between::errors::to_tensors(error.clone()));
+            assert_eq!(back.class(), error.class(), "{error}");
+            let of_task =
+                crate::tensor::failure::from_engine(crate::frame::fault::into_engine(error.clone()));
+            assert_eq!(of_task.class(), error.class(), "{error}");
+        }
+    }
+
+    #[cfg(feature = "dataframe")]
+    #[test]
+    fn errors_of_tensors_keep_their_class_and_their_text_in_frames() {
+        for error in errors() {
+            let made = crate::between::errors::to_frames(&error, error.to_string());
+            assert_eq!((made.class(), made.to_string()), (error.class(), error.to_string()));
+            let sent = Probe(&Fault::from(error.clone())).to_failure();
+            let of_task = crate::frame::failure::from_engine(sent.into());
+            assert_eq!((of_task.class(), of_task.to_string()), (error.class(), error.to_string()));
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Results that stay in the store: another job of this client reads them there, and they are fetched only
 //! when their elements are accessed.
 
-#[cfg(feature = "dataframe")]
-use super::fault::from_frames;
-use super::fault::not_given;
+use super::failure::not_given;
 #[cfg(feature = "dataframe")]
 use crate::between::convert::View;
+#[cfg(feature = "dataframe")]
+use crate::between::errors::to_tensors;
 use crate::object::{TaskOutput, wait_for};
 use std::sync::Arc;
 use tharsis_cancel::RunEnds;
@@ -60,6 +60,6 @@ pub(crate) struct ColumnInStore {
 impl KeptChunk for ColumnInStore {
     fn fetch(&self) -> Result<Arc<Chunk>, Error> {
         let object = wait_for(&self.object, &RunEnds::of(None)).map_err(not_given)?;
-        Ok(Arc::new(self.view.chunk_in(object).map_err(from_frames)?))
+        Ok(Arc::new(self.view.chunk_in(object).map_err(to_tensors)?))
     }
 }

@@ -32,7 +32,7 @@
 //! | order of batches, lifetime of references, memory bound | `drive` |
 //! | objects of small and large chunks | `bundles` |
 //! | what batches in flight read, counted once | `in_use` |
-//! | conversion of errors | `fault` |
+//! | errors of tasks, and of the engine | `fault`, `failure` |
 //! | results that stay in the store | `kept` |
 //! | remote functions of chunks | `mapping` |
 //! | runtime of the default executor | `offer` |
@@ -40,7 +40,8 @@
 mod bundles;
 mod drive;
 mod executor;
-mod fault;
+mod failure;
+pub(crate) mod fault;
 mod in_use;
 pub(crate) mod kept;
 mod mapping;

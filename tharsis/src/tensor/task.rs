@@ -1,13 +1,13 @@
 //! Body of a remote call: a batch of tasks of a plan, on chunks in the store.
 
 use super::fault::Fault;
-#[cfg(feature = "dataframe")]
-use super::fault::from_frames;
 use super::plans;
 use super::report::Report;
 use super::stored::{self, Bundle, Stored};
 #[cfg(feature = "dataframe")]
 use crate::between::convert::View;
+#[cfg(feature = "dataframe")]
+use crate::between::errors::to_tensors;
 use crate::object::TaskOutput;
 use crate::remote;
 use serde::{Deserialize, Serialize};
@@ -141,7 +141,7 @@ impl Made {
             }
             #[cfg(feature = "dataframe")]
             if let Some((_, id, view)) = viewed.next_if(|(at, _, _)| *at == place) {
-                let chunk = view.chunk_in(input).map_err(from_frames)?;
+                let chunk = view.chunk_in(input).map_err(to_tensors)?;
                 chunks.insert(*id, Arc::new(chunk));
                 continue;
             }
