@@ -413,3 +413,21 @@ fn on_own_runtime<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
         Err(error) => Err(Error::Internal(format!("no runtime for a task: {error}"))),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spilled_bytes_have_no_bound_of_the_library() {
+        let folder = std::env::temp_dir();
+        for environment in [
+            Environment::unlimited(),
+            Environment::new(1 << 30, Vec::new()).unwrap(),
+            Environment::new(1 << 30, vec![folder]).unwrap(),
+        ] {
+            let shown = format!("{:?}", environment.0.disk_manager);
+            assert!(shown.contains(&format!("max_temp_directory_size: {}", u64::MAX)), "{shown}");
+        }
+    }
+}

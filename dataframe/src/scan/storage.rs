@@ -41,8 +41,16 @@ fn is_remote(url: &str) -> bool {
 pub(crate) fn store_at(url: &str) -> Result<Arc<dyn ObjectStore>> {
     static OPENED: Mutex<Option<HashMap<String, Opened>>> = Mutex::new(None);
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = opened.get_or_insert_default();
-    let settings = settings(std::env::vars_os());
+    opened_at(url, settings(std::env::vars_os()), opened.get_or_insert_default(), open)
+}
+
+/// The store that was opened for a place with these settings, or a new one in its place.
+fn opened_at(
+    url: &str,
+    settings: Settings,
+    known: &mut HashMap<String, Opened>,
+    open: impl FnOnce(&str) -> Result<Arc<dyn ObjectStore>>,
+) -> Result<Arc<dyn ObjectStore>> {
     if let Some(opened) = known.get(url).filter(|opened| opened.settings == settings) {
         return Ok(Arc::clone(&opened.store));
     }
@@ -209,6 +217,19 @@ mod tests {
         assert_eq!(old, of(&[(TIMEOUT, "3"), ("AWS_SESSION_TOKEN", "old"), ("PATH", "/bin")]));
         assert_ne!(old, of(&[("AWS_SESSION_TOKEN", "new"), (TIMEOUT, "3")]));
         assert_ne!(old, of(&[("AWS_SESSION_TOKEN", "old")]));
+    }
+
+    #[test]
+    fn a_store_is_opened_again_for_other_credentials() {
+        let mut known = HashMap::new();
+        let mut store = |token: &str| {
+            let settings = settings([("AWS_SESSION_TOKEN".into(), token.into())].into_iter());
+            let open = |_: &str| Ok(Arc::new(object_store::memory::InMemory::new()) as Arc<dyn ObjectStore>);
+            opened_at("s3://b", settings, &mut known, open).unwrap()
+        };
+        let (old, same, new, back) = (store("old"), store("old"), store("new"), store("old"));
+        assert!(Arc::ptr_eq(&old, &same));
+        assert!(!Arc::ptr_eq(&old, &new) && !Arc::ptr_eq(&new, &back));
     }
 
     #[test]

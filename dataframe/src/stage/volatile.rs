@@ -34,3 +34,43 @@ fn calls_volatile(expr: &Arc<dyn PhysicalExpr>) -> Result<bool> {
 fn is_own(name: &str) -> bool {
     name.starts_with("tharsis_")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Settings, block_on, session};
+    use datafusion::prelude::SessionContext;
+
+    fn plan(query: &str) -> Arc<dyn ExecutionPlan> {
+        let context = SessionContext::new_with_state(session(Settings::default()));
+        let made = block_on(async {
+            context.sql("create table t as values (1, 2.5), (2, 0.5)").await?;
+            Ok(context.sql(query).await?.create_physical_plan().await?)
+        });
+        made.unwrap_or_else(|error| panic!("{query}: {error}"))
+    }
+
+    #[test]
+    fn plans_with_other_rows_in_each_run_are_found_by_all_their_expressions() {
+        for query in [
+            "select random() r from t",
+            "select column1 from t where random() < 0.5",
+            "select count(*) from t group by floor(random() * 8)",
+            "select sum(random()) from t",
+            "select count(*) filter (where random() < 0.5) from t",
+            "select column1 from t order by random()",
+            "select max(random()) over (partition by column1) from t",
+            "select row_number() over (order by uuid()) from t",
+            "select a.column1 from t a join t b on a.column2 + b.column2 < random()",
+            "select column1 from t where column2 > (select random())",
+        ] {
+            assert!(is_volatile(&plan(query)), "{query}");
+        }
+        for query in [
+            "select abs(column2), now() from t where column1 < 2 order by column2",
+            "select sum(column2), tharsis_kept(column1) from t group by tharsis_kept(column1)",
+        ] {
+            assert!(!is_volatile(&plan(query)), "{query}");
+        }
+    }
+}

@@ -1,7 +1,11 @@
 //! Programs as data: replies, mistakes, and what they share with pandas.
 
+use crate::executors::by_default;
 use serde_json::{Value as Json, json};
-use tharsis_dataframe::protocol::{Here, list, run};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tharsis_dataframe::protocol::{Failure, Here, PlaceRequest, Places, list, run};
+use tharsis_dataframe::{Error, Executor, Limits, LocalExecutor, Outcome, Stages};
 
 /// The reply to a program over one table, whose rows are cut in parts of three.
 fn reply(prog: Json, out: &str) -> Json {
@@ -317,4 +321,61 @@ fn keys_and_options_that_nobody_knows_are_refused_with_the_nearest() {
     let tensor =
         answer(&json!({"in": {"t": {"lit": [1, 2]}}, "prog": [["r", "pd.DataFrame.head", [{"$": "t"}]]]}));
     assert!(tensor.contains("a tensor is no input"), "{tensor}");
+}
+
+/// Runs plans as another executor does, and counts them; without one it refuses them.
+struct Counting {
+    executor: Option<LocalExecutor>,
+    plans: AtomicUsize,
+}
+
+impl Counting {
+    fn new(executor: Option<LocalExecutor>) -> Arc<Counting> {
+        Arc::new(Counting { executor, plans: AtomicUsize::new(0) })
+    }
+}
+
+impl Executor for Counting {
+    fn limits(&self) -> Limits {
+        Limits { threads: 2, memory_bytes: 1 << 30 }
+    }
+
+    fn execute(&self, stages: &Stages) -> Result<Outcome, Error> {
+        self.plans.fetch_add(1, Ordering::Relaxed);
+        let refused = || Error::Value("a plan runs elsewhere".to_owned());
+        self.executor.as_ref().ok_or_else(refused)?.execute(stages)
+    }
+}
+
+/// Worker processes that are this executor.
+struct Given(Arc<Counting>);
+
+impl Places for Given {
+    fn executor(&self, _: &PlaceRequest) -> Result<Arc<dyn Executor>, Failure> {
+        Ok(Arc::clone(&self.0) as _)
+    }
+}
+
+#[test]
+fn steps_that_need_rows_at_once_run_where_the_request_says() {
+    let t = json!({"lit": {"a": ["x", "y", "x"], "b": ["p", "q", "q"], "n": [1, 2, 3]}});
+    for (step, args, options) in [
+        ("pd.DataFrame.pivot_table", json!([]), json!({"index": "a", "columns": "b", "values": "n"})),
+        ("pd.get_dummies", json!([]), json!({})),
+        ("pd.DataFrame.loc", json!([[0, 2]]), json!({})),
+        ("pd.DataFrame.reindex", json!([[2, 7]]), json!({})),
+    ] {
+        let given = Counting::new(Some(LocalExecutor::sized(2, 1 << 30)));
+        let refusing = Counting::new(None);
+        let args: Vec<Json> =
+            std::iter::once(json!({"$": "t"})).chain(args.as_array().cloned().unwrap()).collect();
+        let request = json!({
+            "ctx": {"mode": "workers"}, "in": {"t": t}, "prog": [["r", step, args, options]], "out": ["r"]
+        });
+        let elsewhere = Arc::clone(&refusing) as Arc<dyn Executor>;
+        let reply = by_default(elsewhere, || run(&request, ".".as_ref(), &Given(Arc::clone(&given))));
+        assert_eq!(reply["ok"], true, "{step}: {reply}");
+        let plans = (given.plans.load(Ordering::Relaxed), refusing.plans.load(Ordering::Relaxed));
+        assert!(0 < plans.0 && plans.1 == 0, "{step}: {plans:?}");
+    }
 }

@@ -76,6 +76,10 @@ fn a_failed_write_changes_nothing() {
     let new = format!("sqlite:{}/new.db", folder.path().display());
     large.to_sql("t", &new, IfExists::Fail).unwrap_err();
     assert!(!fs::exists(format!("{}/new.db", folder.path().display())).unwrap());
+    // One that another program has made meanwhile has no tables yet, and stays.
+    fs::write(folder.path().join("new.db"), "").unwrap();
+    large.to_sql("t", &new, IfExists::Fail).unwrap_err();
+    assert!(fs::exists(folder.path().join("new.db")).unwrap());
 }
 
 #[test]
