@@ -3,8 +3,9 @@
 //! Columns lie beside each other in a row, so a loop over rows that are short would be one over few numbers.
 //! Several rows are taken at once, each with sums of its own.
 
-use super::Around;
+use super::{Around, check_whole};
 use crate::cpu::{Kernel, dispatch};
+use crate::error::KernelError;
 
 /// Sums of the numbers of each column that are not NaN, less the point, with weights w; (d,) each.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,16 +31,17 @@ pub struct Ends {
 ///
 /// ```
 /// use tharsis_kernels::rows::{Around, column_sums};
-/// let rows = Around::new(&[1.0, 2.0, f64::NAN, 4.0], &[1.0, 0.0]);
-/// let sums = column_sums(rows, None);
+/// let rows = Around::new(&[1.0, 2.0, f64::NAN, 4.0], &[1.0, 0.0])?;
+/// let sums = column_sums(rows, None)?;
 /// assert_eq!((sums.count, sums.sum, sums.squares), (vec![1.0, 2.0], vec![0.0, 6.0], vec![0.0, 20.0]));
+/// # Ok::<(), tharsis_kernels::KernelError>(())
 /// ```
 ///
-/// # Panics
-/// If there are not as many weights as rows.
-pub fn column_sums(rows: Around<'_>, weights: Option<&[f64]>) -> Sums {
+/// # Errors
+/// [`KernelError::Value`] if there are not as many weights as rows.
+pub fn column_sums(rows: Around<'_>, weights: Option<&[f64]>) -> Result<Sums, KernelError> {
     let (count, columns) = (rows.rows(), rows.columns());
-    assert!(weights.is_none_or(|weights| weights.len() == count), "not as many weights as rows");
+    rows.check_weights(weights)?;
     if weights.is_none() {
         let beside = rows_at_once(columns);
         let point = rows.point.repeat(beside);
@@ -48,27 +50,33 @@ pub fn column_sums(rows: Around<'_>, weights: Option<&[f64]>) -> Sums {
         // A sum with NaN is NaN; others that are, of infinite numbers, are found so again.
         if !sum.iter().any(|sum| sum.is_nan()) {
             let folded = |sums: &[f64]| folded(sums, columns, |a, b| a + b);
-            return Sums { count: vec![count as f64; columns], sum: folded(&sum), squares: folded(&squares) };
+            let (sum, squares) = (folded(&sum), folded(&squares));
+            return Ok(Sums { count: vec![count as f64; columns], sum, squares });
         }
     }
     let none = || vec![0.0; columns];
     let mut sums = Sums { count: none(), sum: none(), squares: none() };
     dispatch(AddThere { rows, weights, sums: &mut sums });
-    sums
+    Ok(sums)
 }
 
 /// The ends of columns.
 ///
 /// ```
 /// use tharsis_kernels::rows::column_ends;
-/// let ends = column_ends(&[1.0, 2.0, f64::NAN, -4.0], 2);
+/// let ends = column_ends(&[1.0, 2.0, f64::NAN, -4.0], 2)?;
 /// assert_eq!((ends.least, ends.largest), (vec![1.0, -4.0], vec![1.0, 2.0]));
+/// # Ok::<(), tharsis_kernels::KernelError>(())
 /// ```
-pub fn column_ends(elements: &[f64], columns: usize) -> Ends {
+///
+/// # Errors
+/// [`KernelError::Value`] if the elements fill no whole number of rows.
+pub fn column_ends(elements: &[f64], columns: usize) -> Result<Ends, KernelError> {
+    check_whole(elements, columns)?;
     let beside = rows_at_once(columns) * columns;
     let (mut least, mut largest) = (vec![f64::INFINITY; beside], vec![f64::NEG_INFINITY; beside]);
     dispatch(FindEnds { elements, least: &mut least, largest: &mut largest });
-    Ends { least: folded(&least, columns, lesser), largest: folded(&largest, columns, larger) }
+    Ok(Ends { least: folded(&least, columns, lesser), largest: folded(&largest, columns, larger) })
 }
 
 /// Rows that fill at least [`AT_ONCE`] numbers and whole vectors.
@@ -194,9 +202,9 @@ mod tests {
                     let x: Vec<f64> = (0..rows * d).map(number).collect();
                     let point: Vec<f64> = (0..d).map(|at| key.uniform(5 * at as u64)).collect();
                     let weights: Vec<f64> = (0..rows).map(|at| key.uniform(7 * at as u64)).collect();
-                    let ends = column_ends(&x, d);
+                    let ends = column_ends(&x, d).unwrap();
                     for weights in [None, Some(&weights[..])] {
-                        let sums = column_sums(Around::new(&x, &point), weights);
+                        let sums = column_sums(Around::new(&x, &point).unwrap(), weights).unwrap();
                         for column in 0..d {
                             let there = (0..rows).filter(|row| !x[row * d + column].is_nan());
                             let numbers: Vec<(f64, f64)> = there
@@ -221,7 +229,9 @@ mod tests {
 
     #[test]
     fn infinite_numbers_and_wrong_weights_reach_the_sums() {
-        let of = |x: &[f64], weights: Option<&[f64]>| column_sums(Around::new(x, &[0.0]), weights);
+        let of = |x: &[f64], weights: Option<&[f64]>| {
+            column_sums(Around::new(x, &[0.0]).unwrap(), weights).unwrap()
+        };
         assert!(of(&[1.0, f64::INFINITY], None).sum[0].is_infinite());
         assert!(of(&[f64::NEG_INFINITY, f64::INFINITY], None).sum[0].is_nan());
         assert!(of(&[f64::NAN], Some(&[f64::NAN])).sum[0].is_nan());

@@ -1,7 +1,8 @@
 //! The loss of logistic regression and its slope.
 
-use super::TILE_ROWS;
+use super::{TILE_ROWS, check_beside, check_whole};
 use crate::cpu::{Kernel, dispatch};
+use crate::error::KernelError;
 use crate::ufunc::{vector_exp, vector_log};
 
 /// The loss of a linear model of two classes over rows x with targets y and weights w: the sum of
@@ -36,17 +37,23 @@ pub struct Scored<'a> {
 /// ```
 /// use tharsis_kernels::rows::{Scored, logistic_loss};
 /// let (rows, targets) = (&[1.0, -1.0][..], &[1.0, 0.0][..]);
-/// let loss = logistic_loss(Scored { rows, targets, weights: None, coef: &[0.0], intercept: 0.0 });
+/// let loss = logistic_loss(Scored { rows, targets, weights: None, coef: &[0.0], intercept: 0.0 })?;
 /// assert!((loss.sum - 2.0 * 2f64.ln()).abs() < 1e-15);
 /// assert_eq!((loss.intercept, loss.coef), (0.0, vec![-1.0]));
+/// # Ok::<(), tharsis_kernels::KernelError>(())
 /// ```
 ///
-/// # Panics
-/// If there are not as many rows, targets and weights, or no coefficients.
-pub fn logistic_loss(of: Scored<'_>) -> Loss {
-    let (count, columns) = (of.targets.len(), of.coef.len());
-    assert!(0 < columns && of.rows.len() == count * columns, "not as many rows as targets");
-    assert!(of.weights.is_none_or(|weights| weights.len() == count), "not as many weights as rows");
+/// # Errors
+/// [`KernelError::Value`] if there are not as many rows, targets and weights, or no coefficients.
+pub fn logistic_loss(of: Scored<'_>) -> Result<Loss, KernelError> {
+    let columns = of.coef.len();
+    if columns == 0 {
+        return Err(KernelError::Value("no coefficients".to_owned()));
+    }
+    check_whole(of.rows, columns)?;
+    let count = of.rows.len() / columns;
+    check_beside("targets", of.targets.len(), count)?;
+    check_beside("weights", of.weights.map_or(count, <[f64]>::len), count)?;
     let mut loss = Loss { sum: 0.0, intercept: 0.0, coef: vec![0.0; columns] };
     for first in (0..count).step_by(TILE_ROWS) {
         let last = count.min(first + TILE_ROWS);
@@ -64,7 +71,7 @@ pub fn logistic_loss(of: Scored<'_>) -> Loss {
         loss.intercept += slopes.iter().sum::<f64>();
         dispatch(AddSlopes { rows: tile.rows, slopes, coef: &mut loss.coef });
     }
-    loss
+    Ok(loss)
 }
 
 /// Numbers of a row that are multiplied at once.
@@ -176,7 +183,7 @@ mod tests {
                 let weights: Vec<f64> = (0..count).map(|at| (key.bits(at as u64) % 5) as f64).collect();
                 for weights in [None, Some(&weights[..])] {
                     let of = Scored { rows: &rows, targets: &targets, weights, coef: &coef, intercept: 0.5 };
-                    let made = logistic_loss(of);
+                    let made = logistic_loss(of).unwrap();
                     let mut expected = Loss { sum: 0.0, intercept: 0.0, coef: vec![0.0; columns] };
                     for at in 0..count {
                         let row = &rows[at * columns..(at + 1) * columns];
@@ -200,7 +207,7 @@ mod tests {
     #[test]
     fn large_scores_have_finite_losses_and_infinite_rows_do_not() {
         let of = |rows: &[f64], targets: &[f64], weights: Option<&[f64]>| {
-            logistic_loss(Scored { rows, targets, weights, coef: &[1.0], intercept: 0.0 })
+            logistic_loss(Scored { rows, targets, weights, coef: &[1.0], intercept: 0.0 }).unwrap()
         };
         let made = of(&[1000.0, -1000.0], &[0.0, 1.0], None);
         assert_eq!((made.sum, made.coef[0]), (2000.0, 2000.0));

@@ -1,8 +1,9 @@
 //! The nearest of some centres, and what is summed of the rows that have it. Distances are not stored.
 
 use super::block::{FOUR, NARROW, PORTABLE_FUSED, WIDE, add_rows};
-use super::{Around, TILE_ROWS};
+use super::{Around, TILE_ROWS, check_whole};
 use crate::cpu::{Kernel, Level, dispatch, level};
+use crate::error::KernelError;
 
 /// Centres, around the same point as the rows that look for the nearest one.
 #[derive(Clone, Debug)]
@@ -32,10 +33,13 @@ impl<'a> Centers<'a> {
     /// Centres (k, d), at least one. The nearest is found by |c|² - 2 x c if `by_products`, else by squares
     /// of differences; of several, it is the first.
     ///
-    /// # Panics
-    /// If the elements fill no whole number of centres, or none.
-    pub fn new(elements: &'a [f64], columns: usize, by_products: bool) -> Centers<'a> {
-        assert!(0 < columns && !elements.is_empty() && elements.len().is_multiple_of(columns), "no centres");
+    /// # Errors
+    /// [`KernelError::Value`] if the elements fill no whole number of centres, or none.
+    pub fn new(elements: &'a [f64], columns: usize, by_products: bool) -> Result<Centers<'a>, KernelError> {
+        check_whole(elements, columns)?;
+        if elements.is_empty() {
+            return Err(KernelError::Value(format!("no centers of {columns} columns")));
+        }
         let count = elements.len() / columns;
         let width = if NARROW < count { WIDE } else { NARROW };
         let padded = count.next_multiple_of(width);
@@ -48,7 +52,7 @@ impl<'a> Centers<'a> {
             }
             starts[at] = if by_products { center.iter().map(|part| part * part).sum() } else { 0.0 };
         }
-        Centers { elements, columns, width, panels, starts, by_products }
+        Ok(Centers { elements, columns, width, panels, starts, by_products })
     }
 
     /// Number of centres.
@@ -60,33 +64,35 @@ impl<'a> Centers<'a> {
     ///
     /// ```
     /// use tharsis_kernels::rows::{Around, Centers};
-    /// let rows = Around::new(&[0.0, 1.0, 5.0, 6.0], &[0.0]);
-    /// let found = Centers::new(&[0.0, 7.0], 1, true).clusters(rows, None);
+    /// let rows = Around::new(&[0.0, 1.0, 5.0, 6.0], &[0.0])?;
+    /// let found = Centers::new(&[0.0, 7.0], 1, true)?.clusters(rows, None)?;
     /// assert_eq!((found.sums, found.weights), (vec![1.0, 11.0], vec![2.0, 2.0]));
+    /// # Ok::<(), tharsis_kernels::KernelError>(())
     /// ```
     ///
-    /// # Panics
-    /// If rows have another number of columns, or there are not as many weights.
-    pub fn clusters(&self, rows: Around<'_>, weights: Option<&[f64]>) -> Clusters {
+    /// # Errors
+    /// [`KernelError::Value`] if rows have another number of columns, or there are not as many weights.
+    pub fn clusters(&self, rows: Around<'_>, weights: Option<&[f64]>) -> Result<Clusters, KernelError> {
         let (mut sums, mut sizes) = (vec![0.0; self.elements.len()], vec![0.0; self.count()]);
         self.each_tile(rows, weights, |tile, nearest, weights| {
             dispatch(AddToClusters { tile, nearest, weights, sums: &mut sums, sizes: &mut sizes });
-        });
-        Clusters { sums, weights: sizes }
+        })?;
+        Ok(Clusters { sums, weights: sizes })
     }
 
     /// The squared distance of each row to its nearest centre, of differences, times its weight.
     ///
     /// ```
     /// use tharsis_kernels::rows::{Around, Centers};
-    /// let rows = Around::new(&[1.0, 2.0, 3.0], &[1.0]);
-    /// let found = Centers::new(&[0.0, 3.0], 1, true).distances(rows, Some(&[1.0, 2.0, 3.0]));
+    /// let rows = Around::new(&[1.0, 2.0, 3.0], &[1.0])?;
+    /// let found = Centers::new(&[0.0, 3.0], 1, true)?.distances(rows, Some(&[1.0, 2.0, 3.0]))?;
     /// assert_eq!(found, [0.0, 2.0, 3.0]);
+    /// # Ok::<(), tharsis_kernels::KernelError>(())
     /// ```
     ///
-    /// # Panics
+    /// # Errors
     /// As [`Centers::clusters`].
-    pub fn distances(&self, rows: Around<'_>, weights: Option<&[f64]>) -> Vec<f64> {
+    pub fn distances(&self, rows: Around<'_>, weights: Option<&[f64]>) -> Result<Vec<f64>, KernelError> {
         let mut found = Vec::with_capacity(rows.rows());
         self.each_tile(rows, weights, |tile, nearest, weights| {
             let from = found.len();
@@ -96,20 +102,26 @@ impl<'a> Centers<'a> {
             if let Some(weights) = weights {
                 to.iter_mut().zip(weights).for_each(|(distance, weight)| *distance *= weight);
             }
-        });
-        found
+        })?;
+        Ok(found)
     }
 
     /// Calls `with` for tiles of rows less their point, with the numbers of the nearest centres, and weights.
+    ///
+    /// # Errors
+    /// As [`Centers::clusters`].
     fn each_tile(
         &self,
         rows: Around<'_>,
         weights: Option<&[f64]>,
         mut with: impl FnMut(&[f64], &[u32], Option<&[f64]>),
-    ) {
+    ) -> Result<(), KernelError> {
         let (count, columns) = (rows.rows(), self.columns);
-        assert!(rows.columns() == columns, "centres of {columns} columns for {}", rows.columns());
-        assert!(weights.is_none_or(|weights| weights.len() == count), "not as many weights as rows");
+        if rows.columns() != columns {
+            let text = format!("centers of {columns} columns for rows of {}", rows.columns());
+            return Err(KernelError::Value(text));
+        }
+        rows.check_weights(weights)?;
         // A block is of whole rows: those behind the last one of a tile are not looked at.
         let (mut tile, mut nearest) = (vec![0.0; TILE_ROWS * columns], [0; TILE_ROWS]);
         let padded = self.starts.len();
@@ -134,6 +146,7 @@ impl<'a> Centers<'a> {
             let weights = weights.map(|weights| &weights[first..first + tile_rows]);
             with(&tile[..part.len()], nearest, weights);
         }
+        Ok(())
     }
 
     fn measure<const FUSED: bool, const SQUARES: bool, const L: usize>(
@@ -328,8 +341,10 @@ mod tests {
                 for (by_products, weights) in
                     [(true, None), (false, None), (true, Some(&weights[..])), (false, Some(&weights[..]))]
                 {
-                    let (around, of) = (Around::new(&x, &point), Centers::new(&centers, d, by_products));
-                    let (made, distances) = (of.clusters(around, weights), of.distances(around, weights));
+                    let around = Around::new(&x, &point).unwrap();
+                    let of = Centers::new(&centers, d, by_products).unwrap();
+                    let made = of.clusters(around, weights).unwrap();
+                    let distances = of.distances(around, weights).unwrap();
                     let mut sums = vec![0.0; k * d];
                     let mut sizes = vec![0.0; k];
                     for (at, row) in x.chunks_exact(d).enumerate() {
@@ -352,10 +367,11 @@ mod tests {
 
     #[test]
     fn of_equal_distances_the_first_center_counts_and_nan_reaches_a_sum() {
-        let of = Centers::new(&[1.0, -1.0, 1.0], 1, false);
-        assert_eq!(of.clusters(Around::new(&[0.0, 1.0], &[0.0]), None).weights, [2.0, 0.0, 0.0]);
-        let found = of.clusters(Around::new(&[f64::NAN, f64::INFINITY], &[0.0]), None);
+        let of = Centers::new(&[1.0, -1.0, 1.0], 1, false).unwrap();
+        let rows = |elements| Around::new(elements, &[0.0]).unwrap();
+        assert_eq!(of.clusters(rows(&[0.0, 1.0]), None).unwrap().weights, [2.0, 0.0, 0.0]);
+        let found = of.clusters(rows(&[f64::NAN, f64::INFINITY]), None).unwrap();
         assert!(found.sums[0].is_nan());
-        assert!(of.distances(Around::new(&[f64::NAN], &[0.0]), None)[0].is_nan());
+        assert!(of.distances(rows(&[f64::NAN]), None).unwrap()[0].is_nan());
     }
 }

@@ -4,8 +4,9 @@
 //! second cache.
 
 use super::block::{FOUR, WIDE, add_products, for_this_cpu};
-use super::{Around, TILE_ROWS};
+use super::{Around, TILE_ROWS, check_beside};
 use crate::cpu::{Kernel, Level};
+use crate::error::KernelError;
 
 /// Sums over rows x around a point, and rows y beside them around another one, with weights w.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,19 +27,24 @@ pub struct Products {
 ///
 /// ```
 /// use tharsis_kernels::rows::{Around, products};
-/// let x = Around::new(&[1.0, 2.0, 3.0, 5.0], &[0.0, 0.0]);
-/// let y = Around::new(&[1.0, 2.0], &[1.0]);
-/// let sums = products(x, y, None);
+/// let x = Around::new(&[1.0, 2.0, 3.0, 5.0], &[0.0, 0.0])?;
+/// let y = Around::new(&[1.0, 2.0], &[1.0])?;
+/// let sums = products(x, y, None)?;
 /// assert_eq!((sums.gram, sums.sum), (vec![10.0, 17.0, 29.0], vec![4.0, 7.0]));
 /// assert_eq!((sums.cross, sums.other_sum, sums.other_squares), (vec![3.0, 5.0], vec![1.0], vec![1.0]));
+/// # Ok::<(), tharsis_kernels::KernelError>(())
 /// ```
 ///
-/// # Panics
-/// If there are not as many others or weights as rows.
-pub fn products(rows: Around<'_>, other: Around<'_>, weights: Option<&[f64]>) -> Products {
+/// # Errors
+/// [`KernelError::Value`] if there are not as many others or weights as rows.
+pub fn products(
+    rows: Around<'_>,
+    other: Around<'_>,
+    weights: Option<&[f64]>,
+) -> Result<Products, KernelError> {
     let (count, columns, others) = (rows.rows(), rows.columns(), other.columns());
-    assert!(others == 0 || other.rows() == count, "other rows beside {count}: {}", other.rows());
-    assert!(weights.is_none_or(|weights| weights.len() == count), "not as many weights as rows");
+    check_beside("others", if others == 0 { count } else { other.rows() }, count)?;
+    rows.check_weights(weights)?;
     let (panels, beside) = (columns.div_ceil(WIDE), (1 + others).div_ceil(WIDE));
     let width = panels * WIDE;
     let mut tile = vec![0.0; (panels + beside) * TILE_ROWS * WIDE];
@@ -76,13 +82,13 @@ pub fn products(rows: Around<'_>, other: Around<'_>, weights: Option<&[f64]>) ->
     }
     let row =
         |matrix: &[f64], row: usize, from: usize| matrix[row * width + from..row * width + columns].to_vec();
-    Products {
+    Ok(Products {
         gram: (0..columns).flat_map(|at| row(&gram, at, at)).collect(),
         sum: row(&cross, 0, 0),
         cross: (0..others).flat_map(|at| row(&cross, 1 + at, 0)).collect(),
         other_sum,
         other_squares,
-    }
+    })
 }
 
 /// Rows of `other`, which may have no columns.
@@ -229,7 +235,9 @@ mod tests {
                 let (x, y) = (numbers(0, rows * d), numbers(1 << 20, rows * k));
                 let (point, other) = (numbers(7, d), numbers(9, k));
                 for weights in [None, Some(numbers(3, rows).iter().map(|w| w.abs()).collect::<Vec<_>>())] {
-                    let made = products(Around::new(&x, &point), Around::new(&y, &other), weights.as_deref());
+                    let x_rows = Around::new(&x, &point).unwrap();
+                    let y_rows = Around::new(&y, &other).unwrap();
+                    let made = products(x_rows, y_rows, weights.as_deref()).unwrap();
                     let weights = weights.unwrap_or_else(|| vec![1.0; rows]);
                     let expected = plain(&x, &y, (d, k), [&point, &other], &weights);
                     let case = format!("{rows} rows, {d} and {k} columns");
@@ -245,9 +253,10 @@ mod tests {
     #[test]
     fn what_is_not_a_number_reaches_the_sums_of_its_column() {
         let x = [1.0, f64::NAN, 2.0, 3.0, f64::INFINITY, 0.0];
-        let made = products(Around::new(&x, &[0.0; 3]), Around::new(&[], &[]), None);
+        let (rows, none) = (Around::new(&x, &[0.0; 3]).unwrap(), Around::new(&[], &[]).unwrap());
+        let made = products(rows, none, None).unwrap();
         assert!(made.sum[0] == 4.0 && made.sum[1].is_nan() && made.sum[2] == 2.0, "{made:?}");
-        let made = products(Around::new(&x, &[0.0; 3]), Around::new(&[], &[]), Some(&[1.0, f64::NAN]));
+        let made = products(rows, none, Some(&[1.0, f64::NAN])).unwrap();
         assert!(made.sum.iter().all(|sum| sum.is_nan()), "{made:?}");
     }
 }

@@ -18,9 +18,10 @@ use crate::states::{lost, matrix, vector};
 use ndarray::{Array1, Array2, ArrayView2, Axis, Slice};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use tharsis_graph::Error as GraphError;
 use tharsis_kernels::rows::{Around, Centers};
 use tharsis_numeric::random::{Generator, default_rng_words};
-use tharsis_numeric::{Result, Tensor};
+use tharsis_numeric::{Error, Result, Tensor};
 
 const NAME: &str = "MiniBatchKMeans";
 /// Numbers of the samples of a block.
@@ -125,17 +126,26 @@ impl Moving {
     }
 
     /// A step by a batch; the sum of squared distances to the centres before it.
-    fn step(&mut self, batch: ArrayView2<'_, f64>, weights: Option<&[f64]>) -> f64 {
+    ///
+    /// # Errors
+    /// `ValueError` if the batch does not fit the centres or the weights.
+    #[track_caller]
+    fn step(&mut self, batch: ArrayView2<'_, f64>, weights: Option<&[f64]>) -> Result<f64> {
         let columns = batch.ncols();
         let (rows, centers) = (flat(batch), flat(self.centers.view()));
         let origin = vec![0.0; columns];
-        let near = Centers::new(&centers, columns, false);
-        let inertia: f64 = near.distances(Around::new(&rows, &origin), weights).iter().sum();
-        let found = near.clusters(Around::new(&rows, &origin), weights);
+        let look = || {
+            let (near, rows) = (Centers::new(&centers, columns, false)?, Around::new(&rows, &origin)?);
+            Ok((near.distances(rows, weights)?, near.clusters(rows, weights)?))
+        };
+        let (distances, found) = match look() {
+            Ok(made) => made,
+            Err(error) => return Err(Error::here(GraphError::Kernel(error))),
+        };
         if let Ok(sums) = ArrayView2::from_shape((self.centers.nrows(), columns), &found.sums) {
             self.take(sums, &found.weights);
         }
-        inertia
+        Ok(distances.iter().sum())
     }
 
     /// Whether centres without samples are to be looked for before the next step.
@@ -449,7 +459,7 @@ impl MiniBatchKMeans {
                 plus_plus(&from.rows, &weights, self.n_clusters, &draws)
             };
             let inertia = match &beside {
-                Some(beside) => Moving::new(centers.clone()).step(beside.rows.view(), None),
+                Some(beside) => Moving::new(centers.clone()).step(beside.rows.view(), None)?,
                 None => 0.0,
             };
             if best.as_ref().is_none_or(|(least, _)| inertia < *least) {
@@ -472,7 +482,7 @@ impl MiniBatchKMeans {
             let drawn = blocks.batch(batch)?;
             let is_due = moving.is_due(batch);
             let before = (0.0 < tol).then(|| moving.centers.clone());
-            let inertia = moving.step(drawn.rows.view(), drawn.weights.as_deref()) / batch as f64;
+            let inertia = moving.step(drawn.rows.view(), drawn.weights.as_deref())? / batch as f64;
             if !inertia.is_finite() {
                 return Err(blocks.training.beyond_float64());
             }

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use tharsis_graph::{Error, Foreign, ForeignName};
 use tharsis_kernels::rows::{Around, Centers, Scored, column_ends, column_sums, logistic_loss, products};
-use tharsis_kernels::{Chunk, Place};
+use tharsis_kernels::{Chunk, KernelError, Place};
 
 /// A function of rows (n, d), of what stands beside them in other inputs of as many rows, and of inputs that
 /// are not cut.
@@ -130,26 +130,26 @@ impl Foreign for RowFunction {
             Of::ColumnSums { weighted } => {
                 let (rows, weights) = (inputs.next()?, inputs.next_if(weighted)?);
                 let point = inputs.next()?;
-                let sums = column_sums(Around::new(&rows, &point), weights.as_deref());
+                let sums = column_sums(Around::new(&rows, &point)?, weights.as_deref())?;
                 [sums.count, sums.sum, sums.squares].concat()
             }
             Of::ColumnEnds => {
                 let columns = inputs.columns();
-                let ends = column_ends(&inputs.next()?, columns);
+                let ends = column_ends(&inputs.next()?, columns)?;
                 ends.least.into_iter().chain(ends.largest.iter().map(|largest| -largest)).collect()
             }
             Of::Products { others, weighted } => {
                 let (rows, other) = (inputs.next()?, inputs.next_if(others)?.unwrap_or_default());
                 let (weights, point) = (inputs.next_if(weighted)?, inputs.next()?);
                 let other_point = inputs.next_if(others)?.unwrap_or_default();
-                let (rows, other) = (Around::new(&rows, &point), Around::new(&other, &other_point));
-                let made = products(rows, other, weights.as_deref());
+                let (rows, other) = (Around::new(&rows, &point)?, Around::new(&other, &other_point)?);
+                let made = products(rows, other, weights.as_deref())?;
                 [made.gram, made.sum, made.cross, made.other_sum, made.other_squares].concat()
             }
             Of::Clusters { weighted, by_products } => {
                 let found = inputs.near(weighted, by_products, |centers, rows, weights| {
-                    let found = centers.clusters(rows, weights);
-                    [found.sums, found.weights].concat()
+                    let found = centers.clusters(rows, weights)?;
+                    Ok([found.sums, found.weights].concat())
                 });
                 found?
             }
@@ -169,7 +169,7 @@ impl Foreign for RowFunction {
                 let intercept = inputs.next()?.iter().sum();
                 let weights = weights.as_deref();
                 let of = Scored { rows: &rows, targets: &targets, weights, coef: &coef, intercept };
-                let loss = logistic_loss(of);
+                let loss = logistic_loss(of)?;
                 [vec![loss.sum, loss.intercept], loss.coef].concat()
             }
             Of::NonNegative | Of::NonNegativeStep => {
@@ -230,12 +230,12 @@ impl<'a> Inputs<'a> {
         &mut self,
         weighted: bool,
         by_products: bool,
-        make: impl FnOnce(&Centers<'_>, Around<'_>, Option<&[f64]>) -> T,
+        make: impl FnOnce(&Centers<'_>, Around<'_>, Option<&[f64]>) -> Result<T, KernelError>,
     ) -> Result<T, Error> {
         let (rows, weights) = (self.next()?, self.next_if(weighted)?);
         let (point, centers) = (self.next()?, self.next()?);
-        let centers = Centers::new(&centers, point.len(), by_products);
-        Ok(make(&centers, Around::new(&rows, &point), weights.as_deref()))
+        let centers = Centers::new(&centers, point.len(), by_products)?;
+        Ok(make(&centers, Around::new(&rows, &point)?, weights.as_deref())?)
     }
 }
 
