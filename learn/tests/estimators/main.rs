@@ -28,4 +28,5 @@ mod recorded_neighbors;
 mod recorded_splines;
 mod recorded_steps;
 mod recorded_units;
+mod rounds;
 mod text;
