@@ -14,6 +14,7 @@
 //! | [`store`] | where in the arena an object lies, which clients map it, which copies can be evicted |
 //! | [`memory`] | when the memory of a node is read next, and when too much is in use |
 //! | [`node`] | how the machines above act together |
+//! | [`ends`] | whether a job has ended, as another member says: a machine of its own, beside the node |
 //! | [`journal`] | nothing: it records the last transitions of each machine, for people |
 //!
 //! This crate must not know tokio, clocks, threads, sockets, protobuf, disks or the functions of tasks: time
@@ -29,6 +30,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ends;
 pub mod event;
 pub mod jobs;
 pub mod journal;

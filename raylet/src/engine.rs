@@ -251,6 +251,9 @@ impl Engine {
             }
             Input::Connected { index, port, event } => self.connected(now, index, *port, event),
             Input::Drain { within } => self.begin_drain(now, within),
+            Input::JobsOfOthers { reply } => {
+                let _gone = reply.send(self.node.jobs_of_others().into_iter().collect());
+            }
             Input::List { listing, reply } => {
                 // Settle first: a client that came in this round has no lease yet.
                 self.node.settle(now, &mut self.actions);

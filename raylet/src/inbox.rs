@@ -57,6 +57,11 @@ pub enum Input {
     },
     /// An event for the machine.
     Event(Event),
+    /// It is asked of which jobs of other nodes' drivers this node has anything.
+    JobsOfOthers {
+        /// Takes the answer.
+        reply: oneshot::Sender<Vec<JobId>>,
+    },
     /// A request for the contents of the store.
     Inventory {
         /// Takes the answer.

@@ -73,6 +73,9 @@ struct State {
     /// looked up. Nothing is noted of others: the end of a job comes once, perhaps while its program is on
     /// its way.
     driver_nodes: HashMap<JobId, NodeId>,
+    /// Jobs whose program is being looked up, and whether they have ended since: the control store may say
+    /// for a while longer that they run.
+    looked_up: HashMap<JobId, bool>,
     /// Programs that others may fetch here.
     programs: HashMap<ObjectKey, Program>,
 }
@@ -102,6 +105,12 @@ impl State {
         }
     }
 
+    /// Notes the node of a job's driver; whether it was noted before. None if the job has ended.
+    fn note_driver(&mut self, job: JobId, driver: NodeId) -> Option<bool> {
+        let has_ended = self.looked_up.get(&job).is_some_and(|has_ended| *has_ended);
+        (!has_ended).then(|| self.driver_nodes.insert(job, driver).is_some())
+    }
+
     /// The program of another node's job is here.
     fn note_found(&mut self, job: JobId, unit: CodeUnitId, executable: &Executable) {
         if self.driver_nodes.contains_key(&job) {
@@ -115,6 +124,7 @@ impl State {
         self.unpublished.remove(&job);
         self.found.remove(&job);
         self.driver_nodes.remove(&job);
+        self.looked_up.entry(job).and_modify(|has_ended| *has_ended = true);
         self.leave(job);
     }
 
@@ -259,14 +269,21 @@ impl Code {
             if let Some(executable) = self.found(job) {
                 return Ok(executable);
             }
-            let unit = self.await_unit(job)?;
-            let executable = self.fetching.take(unit, || match self.executable(unit) {
-                Some(executable) => Ok(executable),
-                None => self.fetch(job, unit),
-            })?;
-            lock(&self.state).note_found(job, unit, &executable);
-            Ok(executable)
+            lock(&self.state).looked_up.insert(job, false);
+            let found = self.look_up(job);
+            lock(&self.state).looked_up.remove(&job);
+            found
         })
+    }
+
+    fn look_up(&self, job: JobId) -> Result<Executable, Failure> {
+        let unit = self.await_unit(job)?;
+        let executable = self.fetching.take(unit, || match self.executable(unit) {
+            Some(executable) => Ok(executable),
+            None => self.fetch(job, unit),
+        })?;
+        lock(&self.state).note_found(job, unit, &executable);
+        Ok(executable)
     }
 
     fn found(&self, job: JobId) -> Option<Executable> {
@@ -381,7 +398,10 @@ impl Code {
                 }
                 unavailable(job, &e)
             })?;
-            let is_noted = lock(&self.state).driver_nodes.insert(job, found.driver_node).is_some();
+            let is_noted = lock(&self.state).note_driver(job, found.driver_node);
+            let Some(is_noted) = is_noted else {
+                return Err(Failure::new(FailureKind::WorkerStartFailed, format!("job {job} has ended")));
+            };
             if !is_noted {
                 // The driver's node may have left before this was noted. An answer from now on says so; a
                 // later leave finds the note.
@@ -556,8 +576,11 @@ mod tests {
         let (unit, program) = program(folder.path(), 1);
         let executable = program.executable.clone();
         state.programs.insert(key_of(unit), program);
-        state.driver_nodes.insert(job, NodeId(2));
+        state.looked_up.insert(job, false);
+        assert_eq!(state.note_driver(job, NodeId(2)), Some(false));
         state.end(job);
+        // The control store may not know it yet.
+        assert_eq!(state.note_driver(job, NodeId(2)), None);
         state.note_found(job, unit, &executable);
         assert!(state.found.is_empty() && state.programs[&key_of(unit)].jobs.is_empty());
         // One that runs is noted.

@@ -16,7 +16,8 @@ const HANG_MAX: Duration = Duration::from_secs(5);
 const SPINNERS: usize = 20;
 
 pub const ALL: &[Scenario] = scenarios![
-    the_job_of_a_driver_ends_everywhere_with_its_node;
+    the_job_of_a_driver_ends_everywhere_with_its_node,
+    a_job_ends_at_another_node_while_the_head_stands_still;
     alone:
         h4_a_node_that_hangs_is_dead_and_ends_when_it_goes_on,
         h4_a_node_with_a_long_lease_may_stand_still,
@@ -74,6 +75,27 @@ fn the_job_of_a_driver_ends_everywhere_with_its_node() {
     println!("its workers elsewhere ended after {took:?}");
     drop(long);
     drop(entered);
+}
+
+/// The node of the driver says so, and nobody else need confirm it.
+fn a_job_ends_at_another_node_while_the_head_stands_still() {
+    let cluster = cluster(3, NEVER);
+    let there = cluster.node(2).unwrap();
+    let head = cluster.pid(0).unwrap();
+    let runtime = driver(&cluster, 1);
+    {
+        let _entered = runtime.enter();
+        let long = here_after::options().node(there, false).remote(3_600_000);
+        await_that("the task runs", || cluster.report(2).unwrap().running_count == 1);
+        signal(head, "-STOP");
+        drop(long);
+    }
+    drop(runtime);
+    let took = await_within(Duration::from_secs_f64(SOON), "nobody works for the job", || {
+        cluster.report(2).unwrap().worker_count == 0
+    });
+    signal(head, "-CONT");
+    println!("its worker on another node ended after {took:?}");
 }
 
 fn h4_a_node_that_hangs_is_dead_and_ends_when_it_goes_on() {
