@@ -14,6 +14,7 @@ use super::pulls::Pulls;
 use crate::drain::Drain;
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -171,8 +172,7 @@ impl Membership {
             let named = self.peers.next_unheard().await;
             match self.control.list_nodes().await {
                 Ok(members) => {
-                    let is_gone = |node: &NodeId| members.nodes.iter().all(|member| member.id != *node);
-                    for node in named.into_iter().filter(is_gone) {
+                    for node in missing(named, members.nodes.iter().map(|member| member.id)) {
                         tracing::info!(%node, "a node that was named here is no member");
                         self.inbox.put(Input::Event(Event::MemberLeft { node }));
                     }
@@ -244,6 +244,12 @@ impl Membership {
     }
 }
 
+/// The nodes that are not among the members.
+fn missing(named: Vec<NodeId>, members: impl Iterator<Item = NodeId>) -> Vec<NodeId> {
+    let members: BTreeSet<NodeId> = members.collect();
+    named.into_iter().filter(|node| !members.contains(node)).collect()
+}
+
 /// Whether a control store refused because of who this node is: its machine was revoked.
 fn is_shut_out(error: &CallError) -> bool {
     error.refusal_code() == Some(RefusalCode::PermissionDenied)
@@ -283,6 +289,13 @@ mod tests {
     use super::*;
 
     const PACE: Duration = Duration::from_millis(20);
+
+    #[test]
+    fn nodes_that_are_listed_are_left_to_the_watch() {
+        let nodes = |numbers: &[u64]| numbers.iter().copied().map(NodeId).collect::<Vec<_>>();
+        assert_eq!(missing(nodes(&[1, 2, 3]), nodes(&[2, 4]).into_iter()), nodes(&[1, 3]));
+        assert_eq!(missing(nodes(&[2]), nodes(&[2, 4]).into_iter()), []);
+    }
 
     /// A request that hangs for longer than a lease lasts does not keep the next ones from being made, and
     /// neither does a store that is away.

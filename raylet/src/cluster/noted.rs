@@ -6,7 +6,9 @@ use std::sync::Mutex;
 use tokio::sync::Notify;
 
 /// Things that stand here at a time. Other nodes have them noted, so there is a bound; nobody comes near it
-/// but one that says whatever it likes. Whoever had one noted in vain does so again after a while.
+/// but one that says whatever it likes. Whoever had one noted in vain does so again after a while. All that
+/// stands here is taken together, and one answer is about all of it, so nobody is kept waiting by others for
+/// longer than that. Those whose streams broke are members, of which there are not so many.
 const NOTED_MAX: usize = 1 << 16;
 
 /// Things that nobody has taken yet, each once.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 use tharsis::prelude::*;
 use tharsis::{Checkpoint, Executed, NodeId, checkpoint, exit};
-use tharsis_cluster_tests::{SOON, Scenario, await_that, driver, scenarios, small_cluster};
+use tharsis_cluster_tests::{SOON, Scenario, await_that, driver, scenarios, small_cluster, small_node};
 use tharsis_scenarios::restarts;
 
 pub const ALL: &[Scenario] = scenarios![
@@ -18,6 +18,7 @@ pub const ALL: &[Scenario] = scenarios![
     killed_from_another_node,
     f5_a_name_finds_its_actor_from_every_node,
     f5_a_detached_actor_outlives_its_driver,
+    f5_a_name_whose_owner_has_died_is_free_on_a_node_that_joins_later,
 ];
 
 struct Log {
@@ -294,6 +295,28 @@ fn f5_a_detached_actor_outlives_its_driver() {
     });
     await_that("its name is free", || Log::options().find("kept").is_err());
     assert_eq!(Log::options().create("kept").unwrap().push(7).get_timeout(SOON).unwrap(), 1);
+}
+
+/// The actor lives on, for a while, on another node than that of its owner. A node that joins after the death
+/// of the owner has never heard of that one.
+fn f5_a_name_whose_owner_has_died_is_free_on_a_node_that_joins_later() {
+    let mut cluster = small_cluster(2, 2.0);
+    let here = cluster.node(0).unwrap();
+    {
+        let runtime = driver(&cluster, 1);
+        let _entered = runtime.enter();
+        let log = Log::options().detached(true).node(here, false).create("lost").unwrap();
+        assert_eq!(log.push(1).get_timeout(SOON).unwrap(), 1);
+    }
+    cluster.kill(1);
+    cluster.await_count(1, Duration::from_secs(30)).unwrap();
+    let index = cluster.add(small_node(2.0)).unwrap();
+    let runtime = driver(&cluster, index);
+    let _entered = runtime.enter();
+    let found = Log::options().find("lost").map(drop);
+    assert_eq!(found.unwrap_err().kind(), FailureKind::ActorNotFound, "the one that has ended is not given");
+    let log = Log::options().get_or_create("lost").unwrap();
+    assert_eq!(log.push(2).get_timeout(SOON).unwrap(), 1, "the first call is one of a new actor");
 }
 
 /// The actor lives on one node and is called from another one, and the third owns it.

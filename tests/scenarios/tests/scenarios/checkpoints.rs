@@ -2,8 +2,8 @@
 
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::{Duration, Instant};
 use tharsis::prelude::*;
 use tharsis::{Checkpoint, actor, checkpoint};
 use tharsis_scenarios::restarts::{self, SnapshotRow};
@@ -16,6 +16,7 @@ pub const ALL: &[Scenario] = scenarios![
     Processes:
         f2_the_table_of_checkpoints,
         f2_every_nth_change_is_a_checkpoint,
+        f2_snapshots_of_methods_that_run_at_the_same_time_keep_their_order,
         f2_a_large_snapshot_keeps_what_is_inside,
         f2_a_snapshot_that_cannot_be_restored_ends_the_actor;
 ];
@@ -110,6 +111,64 @@ impl Checkpoint for Tally {
 
     fn restore(&mut self, snapshot: i64) {
         self.0 = AtomicI64::new(snapshot);
+    }
+}
+
+/// An actor of which two methods take a checkpoint at the same time. The snapshot of the first takes long.
+#[derive(Default)]
+struct Pair {
+    value: AtomicI64,
+    /// Whether the first snapshot has read the value, and whether the second one is kept.
+    is_read: AtomicBool,
+    is_kept: AtomicBool,
+}
+
+#[actor(max_restarts = 1, max_concurrency = 2)]
+impl Pair {
+    fn new() -> Self {
+        Self::default()
+    }
+
+    fn first(&self) -> Result<(), Error> {
+        self.value.store(1, Ordering::SeqCst);
+        checkpoint(self)
+    }
+
+    fn second(&self) -> Result<(), Error> {
+        await_within(Duration::from_secs(20), "a snapshot", || self.is_read.load(Ordering::SeqCst));
+        self.value.store(2, Ordering::SeqCst);
+        checkpoint(self)?;
+        self.is_kept.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn value(&self) -> i64 {
+        self.value.load(Ordering::SeqCst)
+    }
+
+    fn pid(&self) -> u32 {
+        std::process::id()
+    }
+}
+
+impl Checkpoint for Pair {
+    type Snapshot = i64;
+
+    fn snapshot(&self) -> i64 {
+        let value = self.value.load(Ordering::SeqCst);
+        if value == 1 {
+            self.is_read.store(true, Ordering::SeqCst);
+            // The second one would be kept by now if it did not wait for this one.
+            let until = Instant::now() + Duration::from_secs(1);
+            while !self.is_kept.load(Ordering::SeqCst) && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        value
+    }
+
+    fn restore(&mut self, snapshot: i64) {
+        self.value = AtomicI64::new(snapshot);
     }
 }
 
@@ -247,6 +306,18 @@ fn f2_every_nth_change_is_a_checkpoint(mode: Mode) {
     let after = kill(&tally.pid(), || tally.add());
     assert_eq!(after.unwrap(), 5, "the fourth call took the last checkpoint");
     drop((tally, calls));
+    session.await_quiet();
+}
+
+/// Whoever has seen the second one return knows that it counts.
+fn f2_snapshots_of_methods_that_run_at_the_same_time_keep_their_order(mode: Mode) {
+    let session = mode.start(2);
+    let _entered = session.enter();
+    let pair = Pair::remote();
+    let calls = [pair.first(), pair.second()];
+    get_all(&calls, Some(AT_ONCE.into())).unwrap();
+    assert_eq!(kill(&pair.pid(), || pair.value()).unwrap(), 2, "the later state");
+    drop((pair, calls));
     session.await_quiet();
 }
 
