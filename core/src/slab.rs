@@ -175,6 +175,19 @@ impl<T> Slab<T> {
         )
     }
 
+    /// The values of a page, as [`Slot::page`] numbers them, with their slots in order.
+    pub fn page(&self, page: u32) -> impl Iterator<Item = (Slot<T>, &T)> {
+        let first = page as usize * PAGE;
+        let cells: &[Cell<T>] = match self.pages.get(page as usize) {
+            Some(Some(page)) => &page.cells,
+            Some(None) | None => &[],
+        };
+        cells.iter().enumerate().filter_map(move |(k, cell)| match cell {
+            Cell::Live(value) => Some((Slot::new((first + k) as u32), value)),
+            Cell::Free { .. } => None,
+        })
+    }
+
     fn page_with_room(&mut self) -> usize {
         // A page that emptied entirely is `None` but still listed once if it was full before.
         while let Some(&page) = self.roomy.last() {
@@ -241,6 +254,12 @@ impl<T> Slot<T> {
     #[must_use]
     pub fn number(self) -> u32 {
         self.above.get() - 1
+    }
+
+    /// The number of the page of its table in which the value lies.
+    #[must_use]
+    pub fn page(self) -> u32 {
+        self.number() / PAGE as u32
     }
 
     /// Page, and cell in it.
@@ -362,6 +381,8 @@ mod tests {
                 }
                 prop_assert_eq!(slab.len(), model.len());
             }
+            let by_page = (0..8).flat_map(|page| slab.page(page).filter(move |(slot, _)| slot.page() == page));
+            prop_assert!(by_page.eq(slab.iter()));
             prop_assert!(slab.iter().map(|(k, v)| (k, *v)).eq(model.into_iter()));
         }
     }

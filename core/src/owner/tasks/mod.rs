@@ -181,7 +181,12 @@ impl Tasks {
 
     /// Tasks of a job: unfinished, kept, or tombstones.
     pub(super) fn of_job(&self, job: JobId) -> Vec<Slot<Task>> {
-        self.by_job.of(job, is_of(&self.entries, job))
+        self.walk_job(job).collect()
+    }
+
+    fn walk_job(&self, job: JobId) -> impl Iterator<Item = Slot<Task>> {
+        let near = self.by_job.pages(job).flat_map(move |page| self.entries.page(page));
+        near.filter(move |(_, task)| task.id.job() == job).map(|(slot, _)| slot)
     }
 
     /// The jobs that have tasks, and some that had any.
@@ -191,7 +196,7 @@ impl Tasks {
 
     /// Whether there is any task of a job.
     pub(super) fn has_any_of(&self, job: JobId) -> bool {
-        self.by_job.has(job, is_of(&self.entries, job))
+        self.walk_job(job).next().is_some()
     }
 
     /// A job that has ended has no tasks left.
@@ -350,11 +355,6 @@ impl Tasks {
         }
         self.check_lineage();
     }
-}
-
-/// Says of slots whether they have a task of a job.
-fn is_of(entries: &Slab<Task>, job: JobId) -> impl Fn(Slot<Task>) -> bool {
-    move |slot| entries.get(slot).is_some_and(|task| task.id.job() == job)
 }
 
 fn count(slots: impl Iterator<Item = Slot<Object>>) -> IdMap<Slot<Object>, u32> {

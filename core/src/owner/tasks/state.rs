@@ -23,7 +23,7 @@
 //! The caller changes the place itself, in the same step; [`super::super::Owner::check`] compares them. Every
 //! function here asserts the state that it comes from.
 
-use super::{Inputs, NewTask, OutputSlots, Task, Tasks, is_of};
+use super::{Inputs, NewTask, OutputSlots, Task, Tasks};
 use crate::journal::{About, Fact};
 use crate::slab::Slot;
 use crate::{MS, Now};
@@ -106,8 +106,8 @@ impl Tasks {
         };
         task.set_outputs(new.outputs);
         self.begun(new.id);
-        let (slot, job) = (self.entries.insert(task), new.id.job());
-        self.by_job.enter(slot, job, is_of(&self.entries, job));
+        let slot = self.entries.insert(task);
+        self.by_job.enter(slot, new.id.job());
         slot
     }
 
