@@ -128,7 +128,7 @@ impl Ends {
     /// A member says that a job has ended, and it is not known here to be the node of its driver. False if
     /// there is no room for it, for the first time in a while.
     pub fn told(&mut self, told: Told, now: Now) -> bool {
-        if self.open.contains_key(&told) {
+        if self.open.contains_key(&told) || told.0 == JobId(0) {
             return true;
         }
         if self.is_full(told.1) {
@@ -180,11 +180,11 @@ impl Ends {
                 ends.push(*told);
                 continue;
             };
-            let (span, gap) = (told.0.0 - first.0 + 1, told.0.0 - last.0);
-            if self.records_max < span || GAP_MAX < gap {
+            let (after, gap) = (told.0.0 - first.0, told.0.0 - last.0);
+            if self.records_max <= after || GAP_MAX < gap {
                 break;
             }
-            records = span;
+            records = after + 1;
             ends.push(*told);
         }
         if ends.is_empty() {
@@ -397,6 +397,17 @@ mod tests {
         assert_eq!(ended, BTreeSet::from([JobId(3), JobId(5)]));
         assert!(calls < 30, "{calls} calls");
         assert_eq!(ends.open.keys().copied().collect::<Vec<_>>(), [(JobId(4), OTHER)]);
+    }
+
+    #[test]
+    fn the_least_and_the_greatest_number_are_told_like_others() {
+        let (mut ends, mut now) = (Ends::default(), 0);
+        for job in [0, 1, u32::MAX] {
+            ends.told((JobId(job), OTHER), now);
+        }
+        let mut store = Store::new(&[1], &[1]);
+        assert_eq!(run(&mut ends, &mut store, &mut now, 30 * MS), [1], "nobody has the number 0");
+        assert_eq!(store.asked, [(1, 1), (u32::MAX, 1)]);
     }
 
     #[test]

@@ -38,6 +38,8 @@ const THEIRS: JobId = JobId(1);
 const OURS: JobId = JobId(2);
 /// One at `A` that has a quota.
 const BOUNDED: JobId = JobId(3);
+/// One that `C` makes up.
+const CLAIMED: JobId = JobId(4);
 const DRIVER: ClientId = ClientId(1);
 
 /// The member whose word counts.
@@ -133,6 +135,41 @@ fn a_node_knows_of_which_jobs_it_has_something() {
     assert_eq!(world.node.jobs_of_others(), BTreeSet::from([THEIRS, BOUNDED]), "one has only a request");
     world.feed(Event::JobEnded { job: THEIRS });
     assert_eq!(world.node.jobs_of_others(), BTreeSet::from([BOUNDED]));
+}
+
+#[test]
+fn a_member_gives_no_quota_to_a_job_that_has_none() {
+    for job in [THEIRS, CLAIMED] {
+        let mut world = World::new();
+        world.feed(Event::DriverJoined { client: ClientId(5), job: CLAIMED, weight: 300, quota: None });
+        world.hear(C, claim(job));
+        assert_eq!(world.node.held_of_quota(job), None, "{job}");
+        // All that it holds is given back as if nothing had been said.
+        world.finish(task(THEIRS, 2), inline());
+        world.hear(A, Message::LeaseReturned { lease: LeaseId(1) });
+        world.node.check();
+    }
+}
+
+#[test]
+fn the_driver_of_a_job_says_whether_it_has_a_quota() {
+    let one = Resources::cpus(1.0).unwrap();
+    for quota in [None, Some("cpus=2")] {
+        let mut world = World::new();
+        world.hear(A, Message::LeaseReturned { lease: LeaseId(3) });
+        // A member has a lease for a job that has not begun, with a part that it gave itself.
+        world.hear(C, claim(CLAIMED));
+        world.hear(C, Message::Quota(QuotaMessage::Granted { job: CLAIMED, amount: one.clone() }));
+        assert_eq!(world.node.held_of_quota(CLAIMED), Some(&one));
+        let said = quota.map(|text| text.parse().unwrap());
+        world.feed(Event::DriverJoined { client: ClientId(5), job: CLAIMED, weight: 100, quota: said });
+        world.node.check();
+        assert_eq!(world.node.held_of_quota(CLAIMED), quota.map(|_| &one), "what it holds is counted");
+        world.hear(C, Message::LeaseReturned { lease: LeaseId(9) });
+        world.node.check();
+        let nothing = Resources::default();
+        assert_eq!(world.node.held_of_quota(CLAIMED), quota.map(|_| &nothing));
+    }
 }
 
 /// A node that has something of each kind with `A`.
@@ -441,6 +478,13 @@ impl World {
             Message::Unreadable { answer: None },
         ]
     }
+}
+
+/// A request for a lease by which `C` gives a job a quota.
+fn claim(job: JobId) -> Message {
+    let quota = Some(Arc::new(JobQuota { home: C, quota: "cpus=1".parse().unwrap() }));
+    let (lease, class) = (LeaseId(9), Arc::new(class(job, 1.0)));
+    Message::LeaseRequest { lease, class, wait: true, urgency: 0, weight: 7, quota }
 }
 
 fn pushed(lease: u64, task: TaskId, class: TaskClass) -> Message {

@@ -308,11 +308,10 @@ impl Leases {
         self.shares.weight(job)
     }
 
-    /// As [`Leases::set_weight`], from a member that asks for a lease: what is known already stands.
-    pub fn hear_weight(&mut self, job: JobId, weight: u32) {
-        if !self.ended_jobs.contains(job) {
-            self.shares.hear_weight(job, weight);
-        }
+    /// As [`Leases::set_weight`], from a member that asks for a lease: what is known already stands. Whether
+    /// it was not known.
+    pub fn hear_weight(&mut self, job: JobId, weight: u32) -> bool {
+        !self.ended_jobs.contains(job) && self.shares.hear_weight(job, weight)
     }
 
     /// Sets the weight of a job when jobs share the node.

@@ -105,18 +105,20 @@ impl Part {
 }
 
 impl Leases {
-    /// A job has a quota, as its owner or its driver says.
-    pub fn set_quota(&mut self, job: JobId, terms: &Arc<JobQuota>) {
-        if self.ended_jobs.contains(job) {
-            return;
-        }
-        self.quotas.0.entry(job).or_insert_with(|| Part {
+    /// A job has a quota or none, as its driver says, or the first that asks for a lease.
+    pub fn set_quota(&mut self, job: JobId, terms: Option<&Arc<JobQuota>>) {
+        self.quotas.0.remove(&job);
+        let Some(terms) = terms.filter(|_| !self.ended_jobs.contains(job)) else { return };
+        // Nothing, unless a member has asked for leases of a job before it began. Nobody gave a part for it.
+        let held = terms.quota.part(&self.added_up(job));
+        let part = Part {
             terms: Arc::clone(terms),
-            held: Resources::default(),
+            owed: held.clone(),
+            held,
             spare: terms.quota.part(&Resources::default()),
             told: Some(Resources::default()),
-            owed: Resources::default(),
-        });
+        };
+        self.quotas.0.insert(job, part);
     }
 
     /// Resources that a job with a quota holds here, of those that it bounds.
@@ -289,7 +291,7 @@ mod tests {
         fn new() -> Self {
             let mut leases = Leases::new(cpus(4.0));
             let terms = JobQuota { home: HOME, quota: "cpus=2".parse().unwrap() };
-            leases.set_quota(JOB, &Arc::new(terms));
+            leases.set_quota(JOB, Some(&Arc::new(terms)));
             Self { leases, next: 0, effects: Vec::new(), others: Vec::new(), workers: BTreeMap::new() }
         }
 

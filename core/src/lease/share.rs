@@ -68,11 +68,13 @@ impl Shares {
         assert!(share.since <= now, "the share of {job} is counted in the future");
     }
 
-    /// Sets the weight of a job unless it is known: it never changes.
-    pub(super) fn hear_weight(&mut self, job: JobId, weight: u32) {
-        if self.jobs.get(&job).is_none_or(|share| !share.is_told) {
+    /// Sets the weight of a job unless it is known: it never changes. Whether it was not known.
+    pub(super) fn hear_weight(&mut self, job: JobId, weight: u32) -> bool {
+        let is_new = self.jobs.get(&job).is_none_or(|share| !share.is_told);
+        if is_new {
             self.set_weight(job, weight);
         }
+        is_new
     }
 
     pub(super) fn wait(&mut self, job: JobId) {

@@ -319,7 +319,7 @@ impl Node {
     ) {
         self.clients.driver_joined(client, job);
         self.leases.set_weight(job, weight);
-        quota.into_iter().for_each(|quota| self.begin_quota(job, quota));
+        self.begin_quota(job, quota);
         self.leases.serve_also(job);
         self.lease_change(out, |leases, effects| leases.prestart(job, effects));
     }

@@ -58,10 +58,15 @@ impl Node {
     pub(super) fn calls_given_back(&mut self, client: ClientId, returned: &[u32], out: &mut Vec<Action>) {
         let returned = returned.iter().copied().map(Slot::from_number).collect();
         for slot in self.runs.unsent(client, &returned) {
-            // The worker had handed it back before it was told to stop it.
+            // The end of one may have ended another.
+            let Some(lease) = self.runs.get(slot).map(|run| run.lease) else { continue };
             if self.runs.is_stopping(slot) {
+                // The worker had handed it back before it was told to stop it.
                 let failure = Arc::new(Failure::new(FailureKind::Cancelled, "cancelled before it started"));
                 self.end_run(slot, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
+            } else if self.leases.is_closed(lease) {
+                // One behind it went back while it was with the worker: nothing is sent there any more.
+                self.return_run(slot, out);
             }
         }
         self.mark_first(client);

@@ -182,12 +182,12 @@ impl Node {
         self.owner.room_changed();
     }
 
-    /// Another node asks for a lease for a job, and says what it knows of that job.
+    /// Another node asks for a lease for a job, and says what it knows of that job. All nodes say the same of
+    /// it, its driver here too: whoever says it first is believed.
     fn asked_by_other(&mut self, from: NodeId, job: JobId, weight: u32, quota: Option<&Arc<JobQuota>>) {
-        if let Some(terms) = quota {
-            self.quota_heard(job, terms);
+        if self.leases.hear_weight(job, weight) {
+            self.quota_heard(job, quota);
         }
-        self.leases.hear_weight(job, weight);
         self.listeners.add(self.now, from, self.view.is_small());
     }
 

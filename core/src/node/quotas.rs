@@ -11,14 +11,17 @@ use tharsis_types::peer::{Message, QuotaMessage};
 use tharsis_types::{JobId, JobQuota, NodeId, Quota, Resources};
 
 impl Node {
-    /// A job with a quota begins at this node.
-    pub(super) fn begin_quota(&mut self, job: JobId, quota: Quota) {
-        self.budgets.begin(job, &quota);
-        self.quota_heard(job, &Arc::new(JobQuota { home: self.id, quota }));
+    /// A job begins at this node, with a quota or without: whatever a member has said of it before.
+    pub(super) fn begin_quota(&mut self, job: JobId, quota: Option<Quota>) {
+        let terms = quota.map(|quota| {
+            self.budgets.begin(job, &quota);
+            Arc::new(JobQuota { home: self.id, quota })
+        });
+        self.quota_heard(job, terms.as_ref());
     }
 
-    /// This node lends to a job with a quota, and may own tasks of it.
-    pub(super) fn quota_heard(&mut self, job: JobId, terms: &Arc<JobQuota>) {
+    /// This node lends to a job, and may own tasks of it: it has a quota or none.
+    pub(super) fn quota_heard(&mut self, job: JobId, terms: Option<&Arc<JobQuota>>) {
         self.leases.set_quota(job, terms);
         self.owner.set_quota(job, terms);
     }

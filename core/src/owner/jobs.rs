@@ -119,8 +119,8 @@ impl Detached {
 
 /// Quotas of jobs.
 impl Owner {
-    /// A job has a quota.
-    pub fn set_quota(&mut self, job: JobId, terms: &Arc<JobQuota>) {
+    /// A job has a quota, or none.
+    pub fn set_quota(&mut self, job: JobId, terms: Option<&Arc<JobQuota>>) {
         if !self.jobs.contains(job) {
             self.schedule.set_quota(job, terms);
         }

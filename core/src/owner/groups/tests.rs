@@ -96,7 +96,7 @@ impl World {
     /// The job of the groups has a quota.
     fn set_quota(&mut self, quota: &str) {
         let terms = JobQuota { home: ME, quota: quota.parse().unwrap() };
-        self.owner.set_quota(JobId(1), &Arc::new(terms));
+        self.owner.set_quota(JobId(1), Some(&Arc::new(terms)));
     }
 
     fn join(&mut self, count: f64) {

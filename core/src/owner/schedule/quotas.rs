@@ -12,9 +12,12 @@ use std::sync::Arc;
 use tharsis_types::{Failure, FailureKind, JobId, JobQuota, Resources};
 
 impl Schedule {
-    /// A job has a quota.
-    pub(in crate::owner) fn set_quota(&mut self, job: JobId, terms: &Arc<JobQuota>) {
-        self.quotas.entry(job).or_insert_with(|| Arc::clone(terms));
+    /// A job has a quota, or none.
+    pub(in crate::owner) fn set_quota(&mut self, job: JobId, terms: Option<&Arc<JobQuota>>) {
+        match terms {
+            Some(terms) => drop(self.quotas.insert(job, Arc::clone(terms))),
+            None => drop(self.quotas.remove(&job)),
+        }
     }
 
     /// The quota of a job, if it has one.
