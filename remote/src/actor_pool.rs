@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::handles::State;
-use crate::many::{AsCompleted, as_completed};
+use crate::many::{AsCompleted, Items, as_completed};
 use crate::reference::ObjectRef;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeSet, HashMap};
@@ -86,7 +86,7 @@ struct PoolCalls<'a, H, I, F, T> {
     /// Actors that have died, but for the last one.
     dead: BTreeSet<usize>,
     running: AsCompleted<T>,
-    items: I,
+    items: Items<I>,
     call: F,
     count: usize,
 }
@@ -99,7 +99,7 @@ where
     fn new(actors: &'a mut Vec<H>, items: I, call: F) -> Self {
         let idle = (0..actors.len()).rev().collect();
         let (busy, dead, running) = (HashMap::new(), BTreeSet::new(), as_completed([]));
-        Self { actors, idle, busy, dead, running, items, call, count: 0 }
+        Self { actors, idle, busy, dead, running, items: Items::new(items), call, count: 0 }
     }
 
     /// The next call that has ended, and its place. Calls only for items with places below `end`.
@@ -107,9 +107,9 @@ where
         while self.count < end
             && let Some(&place) = self.idle.last()
             && let Some(actor) = self.actors.get(place)
-            && let Some(item) = self.items.next()
+            && let Some(reference) = self.items.call_next(|item| (self.call)(actor, item))
         {
-            self.running.push(self.count, (self.call)(actor, item));
+            self.running.push(self.count, reference);
             self.busy.insert(self.count, place);
             self.idle.pop();
             self.count += 1;

@@ -27,8 +27,8 @@ impl Receiver for Dispatcher {
     fn receive(&self, link: &Link, record: ToClient<'_>) -> Result<(), Failure> {
         match record {
             ToClient::CancelRun { slot } => {
-                self.work.cancel_run(link, slot);
-                if link.inbound.has_async_waiters() {
+                let runs = self.work.cancel_run(link, slot);
+                if runs && link.inbound.has_async_waiters() {
                     self.table.all().iter().for_each(|handle| handle.wake_tasks());
                 }
             }

@@ -7,7 +7,7 @@
 use crate::error::{Error, Result};
 use crate::handles::Connection;
 use crate::reference::ObjectRef;
-use crate::settle::Timeout;
+use crate::settle::{self, Timeout};
 use crate::watchlist::Watchlist;
 use serde::de::DeserializeOwned;
 use std::collections::{HashMap, VecDeque};
@@ -15,9 +15,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Items for which calls are made one by one. In a task that is cancelled the next one fails, as the last one:
+/// such a task waits for nothing, so one that goes on at failures would make calls without end.
+pub(crate) struct Items<I> {
+    items: I,
+    is_over: bool,
+}
+
 /// Values in the order of their items; made by [`map`].
 pub struct Map<I, F, T> {
-    items: I,
+    items: Items<I>,
     call: F,
     outstanding_max: usize,
     outstanding: VecDeque<ObjectRef<T>>,
@@ -25,7 +32,7 @@ pub struct Map<I, F, T> {
 
 /// Values as they come, each with the place of its item; made by [`map_as_completed`].
 pub struct MapAsCompleted<I, F, T> {
-    items: I,
+    items: Items<I>,
     call: F,
     outstanding_max: usize,
     count: usize,
@@ -46,14 +53,16 @@ pub struct AsCompleted<T> {
 ///
 /// Calls are made as values are taken; nothing is called before the first is. A failure is the value of its
 /// item, and the items behind it go on. The iterator ends with the items. Dropping it drops the references to
-/// values that were not taken.
+/// values that were not taken. In a task that is cancelled, the next item fails with `Cancelled`, and is the
+/// last.
 pub fn map<I, F, T>(items: I, outstanding_max: usize, call: F) -> Map<I::IntoIter, F, T>
 where
     I: IntoIterator,
     F: FnMut(I::Item) -> ObjectRef<T>,
 {
     let outstanding_max = outstanding_max.max(1);
-    Map { items: items.into_iter(), call, outstanding_max, outstanding: VecDeque::new() }
+    let items = Items::new(items.into_iter());
+    Map { items, call, outstanding_max, outstanding: VecDeque::new() }
 }
 
 /// As [`map`], but with the values in the order in which they are ready: pairs of the item's place, counted
@@ -67,7 +76,7 @@ where
     I: IntoIterator,
     F: FnMut(I::Item) -> ObjectRef<T>,
 {
-    let (items, outstanding_max) = (items.into_iter(), outstanding_max.max(1));
+    let (items, outstanding_max) = (Items::new(items.into_iter()), outstanding_max.max(1));
     MapAsCompleted { items, call, outstanding_max, count: 0, outstanding: as_completed([]) }
 }
 
@@ -104,6 +113,25 @@ pub fn get_any<T: DeserializeOwned>(references: &[ObjectRef<T>]) -> Result<(usiz
         }
     }
     Err(last)
+}
+
+impl<I: Iterator> Items<I> {
+    pub(crate) fn new(items: I) -> Self {
+        Self { items, is_over: false }
+    }
+
+    /// Makes the call for the next item.
+    pub(crate) fn call_next<T>(
+        &mut self,
+        call: impl FnOnce(I::Item) -> ObjectRef<T>,
+    ) -> Option<ObjectRef<T>> {
+        if self.is_over {
+            return None;
+        }
+        let item = self.items.next()?;
+        self.is_over = settle::is_task_cancelled();
+        Some(if self.is_over { ObjectRef::failed(settle::cancelled()) } else { call(item) })
+    }
 }
 
 impl<T> AsCompleted<T> {
@@ -201,9 +229,9 @@ where
 
     fn next(&mut self) -> Option<Result<T>> {
         while self.outstanding.len() < self.outstanding_max
-            && let Some(item) = self.items.next()
+            && let Some(reference) = self.items.call_next(&mut self.call)
         {
-            self.outstanding.push_back((self.call)(item));
+            self.outstanding.push_back(reference);
         }
         let first = self.outstanding.pop_front()?;
         Some(first.get())
@@ -220,9 +248,9 @@ where
 
     fn next(&mut self) -> Option<(usize, Result<T>)> {
         while self.outstanding.len() < self.outstanding_max
-            && let Some(item) = self.items.next()
+            && let Some(reference) = self.items.call_next(&mut self.call)
         {
-            self.outstanding.push(self.count, (self.call)(item));
+            self.outstanding.push(self.count, reference);
             self.count += 1;
         }
         let (place, reference) = self.outstanding.next_ready()?;

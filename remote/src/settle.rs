@@ -8,12 +8,13 @@
 //! `Cancelled`. It still gets what is in the local store.
 
 use crate::codec::{self, Payload};
+use crate::current::current;
 use crate::error::{Error, Result};
 use crate::handles::{Handle, State, Waiter};
 use crate::link::{LentSlot, Link};
 use crate::memory::Mapped;
 use crate::pump::{Condition, Reader};
-use crate::task::TaskState;
+use crate::task::{TaskState, own_task, own_task_has_ended};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::task::Context;
@@ -189,7 +190,21 @@ fn timed_out(link: &Link, handles: &[Arc<Handle>]) -> Error {
 
 /// Whether the task of this thread is cancelled, so that it does not wait for a handle.
 pub(crate) fn is_cancelled(handle: &Handle) -> bool {
-    handle.connection().and_then(|connection| connection.link.task()).is_some_and(|task| task.is_cancelled())
+    let task = handle.connection().and_then(|connection| ended_with(&connection.link));
+    task.is_some_and(|task| task.is_cancelled())
+}
+
+/// The task whose cancellation ends the waits of this thread. A thread of an actor that has entered no call
+/// waits for itself: whatever call runs meanwhile has nothing to do with it.
+pub(crate) fn ended_with(link: &Link) -> Option<Arc<TaskState>> {
+    let is_own = own_task(link.serial).is_some();
+    link.task().filter(|task| is_own || !task.is_call())
+}
+
+/// Whether the task of this thread is cancelled, or has ended: it waits for nothing any more.
+pub(crate) fn is_task_cancelled() -> bool {
+    let task = || current().ok().and_then(|client| ended_with(client.link()));
+    own_task_has_ended() || task().is_some_and(|task| task.is_cancelled())
 }
 
 /// The error of a wait of a task that is cancelled.
@@ -200,13 +215,16 @@ pub(crate) fn cancelled() -> Error {
 /// A wait, and the slot that a task lends meanwhile. A thread that a task has started waits like the task.
 pub(crate) struct Waiting<'a> {
     link: &'a Link,
+    /// Whether this thread belongs to a task, which lends its slot.
+    is_task: bool,
+    /// The task whose cancellation ends the wait.
     task: Option<Arc<TaskState>>,
     lent: Option<LentSlot>,
 }
 
 impl<'a> Waiting<'a> {
     pub(crate) fn new(link: &'a Link) -> Self {
-        Self { link, task: link.task(), lent: None }
+        Self { link, is_task: link.task().is_some(), task: ended_with(link), lent: None }
     }
 
     fn is_cancelled(&self) -> bool {
@@ -223,14 +241,21 @@ impl<'a> Waiting<'a> {
         condition: &mut Condition<'_>,
         deadline: Option<Instant>,
     ) -> Result<bool> {
-        let Some(task) = self.task.clone() else { return Ok(link.wait(condition, deadline)) };
+        if !self.is_task {
+            return Ok(link.wait(condition, deadline));
+        }
+        let task = self.task.clone();
+        let is_cancelled = || task.as_ref().is_some_and(|task| task.is_cancelled());
         let mut either = Condition {
-            is_met: &mut || (condition.is_met)() || task.is_cancelled(),
-            subscribe: &mut || (condition.subscribe)() || task.is_cancelled(),
+            is_met: &mut || (condition.is_met)() || is_cancelled(),
+            subscribe: &mut || (condition.subscribe)() || is_cancelled(),
         };
         let is_over = self.wait_and_lend(link, &mut either, deadline)?;
-        let is_met = (condition.is_met)();
-        if is_over && !is_met { Err(cancelled()) } else { Ok(is_met) }
+        // Another thread may have acted on it meanwhile, so that it was met and is not.
+        if is_over && is_cancelled() && !(condition.is_met)() {
+            return Err(cancelled());
+        }
+        Ok(is_over)
     }
 
     fn wait_and_lend(
@@ -242,8 +267,9 @@ impl<'a> Waiting<'a> {
         if self.lent.is_none() {
             let soon = Instant::now() + LEND_AFTER;
             let is_last = deadline.is_some_and(|deadline| deadline <= soon);
-            if link.wait(condition, Some(if is_last { deadline.unwrap_or(soon) } else { soon })) || is_last {
-                return Ok((condition.is_met)());
+            let is_over = link.wait(condition, Some(if is_last { deadline.unwrap_or(soon) } else { soon }));
+            if is_over || is_last {
+                return Ok(is_over);
             }
             self.lent = Some(self.link.lend_slot()?);
         }

@@ -7,8 +7,9 @@
 use crate::error::Result;
 use crate::get::cancel;
 use crate::handles::State;
-use crate::many::{AsCompleted, as_completed};
+use crate::many::{AsCompleted, Items, as_completed};
 use crate::reference::ObjectRef;
+use crate::settle::is_task_cancelled;
 use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
 use std::fmt;
@@ -24,7 +25,7 @@ const WAIT_MIN: Duration = Duration::from_millis(10);
 /// Values in the order of their items, of calls that are made again when they take long; made by
 /// [`map_speculating`].
 pub struct MapSpeculating<I: Iterator, F, T> {
-    items: I,
+    items: Items<I>,
     call: F,
     outstanding_max: usize,
     factor: f64,
@@ -68,7 +69,7 @@ where
     F: FnMut(I::Item) -> ObjectRef<T>,
 {
     MapSpeculating {
-        items: items.into_iter(),
+        items: Items::new(items.into_iter()),
         call,
         outstanding_max: outstanding_max.max(1),
         factor: factor.max(1.0),
@@ -89,14 +90,23 @@ where
     fn fill(&mut self) {
         while self.calls.len() < self.outstanding_max
             && self.attempts.len() < self.outstanding_max
-            && let Some(item) = self.items.next()
+            && let Some((item, reference)) = self.call_next()
         {
             let key = 2 * (self.first + self.calls.len());
-            let reference = (self.call)(item.clone());
             self.attempts.push(key, reference.clone());
             let running = vec![(key, reference)];
-            self.calls.push_back(Call { item: Some(item), since: Instant::now(), running, ended: None });
+            self.calls.push_back(Call { item, since: Instant::now(), running, ended: None });
         }
+    }
+
+    /// Makes the call for the next item, and returns the item if the call was made.
+    fn call_next(&mut self) -> Option<(Option<I::Item>, ObjectRef<T>)> {
+        let (mut kept, call) = (None, &mut self.call);
+        let reference = self.items.call_next(|item: I::Item| {
+            kept = Some(item.clone());
+            call(item)
+        })?;
+        Some((kept, reference))
     }
 
     /// The time after which a call is made again; `None` if too few have ended.
@@ -113,7 +123,7 @@ where
 
     /// Makes overdue calls again, as far as there is room; returns the time until the next one is overdue.
     fn make_again(&mut self) -> Option<Duration> {
-        let limit = self.limit()?;
+        let limit = self.limit().filter(|_| !is_task_cancelled())?;
         let now = Instant::now();
         for (at, call) in self.calls.iter_mut().enumerate().filter(|(_, call)| call.ended.is_none()) {
             if self.outstanding_max <= self.attempts.len() {

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tharsis_types::task::Role;
 use tharsis_types::{Attempt, JobId, ObjectId, TaskClass, TaskId};
 
 /// A running task, or the root task of a driver's threads.
@@ -45,6 +46,11 @@ impl TaskState {
     /// The task has ended: threads that have entered it do nothing for it any more.
     pub(crate) fn set_ended(&self) {
         self.has_ended.store(true, Ordering::Release);
+    }
+
+    /// Whether it is a call of an actor.
+    pub(crate) fn is_call(&self) -> bool {
+        self.class.as_ref().is_some_and(|class| class.role == Role::Method)
     }
 
     /// Whether the task was cancelled: it should stop, and waits for nothing any more.

@@ -83,7 +83,9 @@ struct Running {
 
 /// The fate of a task that is cancelled.
 enum Cancelled {
-    /// It runs, or will begin with the mark, or is over.
+    /// It runs, and is marked.
+    Told,
+    /// It will begin with the mark, or is over.
     Marked,
     /// It was taken out of its queue.
     Taken(Run),
@@ -319,19 +321,22 @@ impl Argument {
 /// Records to the node.
 impl Work {
     /// Marks the running task as cancelled, and wakes its threads that wait; or ends one that has not
-    /// started.
-    pub(crate) fn cancel_run(&self, link: &Link, slot: u32) {
-        match self.cancel(slot) {
-            Cancelled::Taken(run) => report_unstarted(link, &run),
-            Cancelled::Marked => link.inbound.wake_followers(),
+    /// started. Whether one that runs was marked.
+    pub(crate) fn cancel_run(&self, link: &Link, slot: u32) -> bool {
+        let found = self.cancel(slot);
+        match &found {
+            Cancelled::Taken(run) => report_unstarted(link, run),
+            Cancelled::Marked => {}
+            Cancelled::Told => link.inbound.wake_followers(),
         }
+        matches!(found, Cancelled::Told)
     }
 
     fn cancel(&self, slot: u32) -> Cancelled {
         let mut running = self.running.lock();
         if let Some(state) = running.tasks.iter().find(|state| state.slot == Some(slot)) {
             state.is_cancelled.store(true, Ordering::Relaxed);
-            return Cancelled::Marked;
+            return Cancelled::Told;
         }
         let mut queue = self.queue.lock();
         let found = queue.iter().position(|run| run.slot == slot).and_then(|at| queue.remove(at));
@@ -528,7 +533,7 @@ mod tests {
         accept(&work, 9);
         let run = work.next().unwrap();
         assert!(!begin(&work, &run));
-        assert!(matches!(work.cancel(9), Cancelled::Marked), "it runs");
+        assert!(matches!(work.cancel(9), Cancelled::Told), "it runs");
         assert!(work.running().unwrap().is_cancelled.load(Ordering::Relaxed));
     }
 

@@ -380,6 +380,45 @@ async fn awaits(absent: ObjectRef<bool>) -> Vec<String> {
     absent.await.err().iter().map(|error| error.kind().to_string()).collect()
 }
 
+/// Goes on at failures, one call at a time: numbers of calls and of values.
+#[remote]
+fn goes_on(way: u32, absent: ObjectRef<bool>) -> [usize; 2] {
+    let (mut calls, items) = (0, 0..1_000_000_u32);
+    let mut pool = ActorPool::new([()]);
+    let mut call = |_: u32| {
+        calls += 1;
+        absent.clone()
+    };
+    let values = match way {
+        0 => map(items, 1, call).count(),
+        1 => map_as_completed(items, 1, call).count(),
+        2 => map_speculating(items, 1, 2.0, call).count(),
+        3 => pool.map(items, |(), item| call(item)).count(),
+        _ => pool.map_as_completed(items, |(), item| call(item)).count(),
+    };
+    [calls, values]
+}
+
+#[test]
+fn a_cancelled_task_that_goes_on_at_failures_makes_no_calls_any_more() {
+    let node = start(Plan { workers: 2, slots: 2, ahead: 1, ..Plan::default() });
+    let _entered = node.enter();
+    let absent = until_cancelled::remote();
+    let mut ended = Vec::new();
+    for way in 0..5 {
+        let before = node.counts.blocked.load(Ordering::SeqCst);
+        let task = goes_on::remote(way, absent.clone());
+        wait_until(|| node.counts.blocked.load(Ordering::SeqCst) > before);
+        cancel(&task, false, false).unwrap();
+        ended.push(task.get_timeout(10.0));
+    }
+    cancel(&absent, false, false).unwrap();
+    assert!(absent.get_timeout(10.0).unwrap());
+    for (way, counts) in ended.into_iter().enumerate() {
+        assert_eq!(counts.unwrap(), [1, 2], "{way}: one that waits, and one that is not called");
+    }
+}
+
 #[test]
 fn a_cancelled_task_waits_for_nothing_any_more() {
     let node = start(Plan { workers: 2, slots: 2, ahead: 1, ..Plan::default() });
