@@ -12,9 +12,10 @@
 //! together. A closed port is nobody: the member is gone, or something between refuses in its place.
 //!
 //! If it finds none of this for half the time of a lease, the node is isolated: soon after, the others will
-//! declare it dead and start its tasks again, so it starts none of them from then on. If it stays so for the
-//! time of a lease, and a member says that it does not count this node as one, the node ends itself: what it
-//! runs is run again elsewhere.
+//! declare it dead and start its tasks again, so it starts none of them from then on. If it is still so when
+//! its lease may have run out, no look ends it: whoever accepts a connection may have declared it dead. Then
+//! only an answered renewal does. If it stays so for the time of a lease, and a member says that it does not
+//! count this node as one, the node ends itself: what it runs is run again elsewhere.
 
 use super::links::Peers;
 use std::io::ErrorKind;
@@ -35,6 +36,8 @@ const MEMBERS_MAX: usize = 16;
 pub struct Isolation {
     lease_ttl: Duration,
     heard: Instant,
+    /// When its lease was renewed last.
+    renewed: Instant,
     is_isolated: bool,
     /// When a member last said that this node is none.
     denied: Option<Instant>,
@@ -55,12 +58,21 @@ impl Isolation {
     /// A node that has just joined, so it has been answered.
     #[must_use]
     pub fn new(lease_ttl: Duration, now: Instant) -> Isolation {
-        Isolation { lease_ttl, heard: now, is_isolated: false, denied: None }
+        Isolation { lease_ttl, heard: now, renewed: now, is_isolated: false, denied: None }
     }
 
-    /// Notes that somebody has answered.
-    pub fn heard(&mut self, now: Instant) {
+    /// Notes that its lease was renewed.
+    pub fn renewed(&mut self, now: Instant) {
+        self.renewed = self.renewed.max(now);
         self.heard = self.heard.max(now);
+    }
+
+    /// Notes that those who can be reached count it as alive, as it seems.
+    pub fn heard(&mut self, now: Instant) {
+        let may_be_dead = self.lease_ttl <= now.saturating_duration_since(self.renewed);
+        if !(self.is_isolated && may_be_dead) {
+            self.heard = self.heard.max(now);
+        }
     }
 
     /// Notes that a member says that this node is none. One that has joined a moment ago is not known to all.
@@ -155,6 +167,24 @@ mod tests {
         assert_eq!((isolation.change(at(9)), isolation.change(at(10))), (None, Some(true)), "since 6");
     }
 
+    /// The cable is out for longer than a lease: a port that accepts connections says nothing any more.
+    #[test]
+    fn only_a_renewal_ends_an_isolation_in_which_the_lease_may_have_run_out() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut isolation = Isolation::new(TTL, start);
+        assert_eq!(isolation.change(at(4)), Some(true));
+        isolation.heard(at(8));
+        assert_eq!(isolation.change(at(8)), None);
+        isolation.renewed(at(9));
+        assert_eq!(isolation.change(at(9)), Some(false));
+        // The control store goes away, and members are there all the time.
+        for second in (11..31).step_by(2) {
+            isolation.heard(at(second));
+            assert_eq!(isolation.change(at(second)), None);
+        }
+    }
+
     #[test]
     fn a_node_that_stays_isolated_and_is_no_member_for_others_is_over() {
         let start = Instant::now();
@@ -166,7 +196,7 @@ mod tests {
         assert!(!isolation.is_over(at(11)) && isolation.is_over(at(12)));
         assert!(!isolation.is_over(at(16)), "nobody says so any more");
         isolation.denied(at(20));
-        isolation.heard(at(19));
+        isolation.renewed(at(19));
         assert_eq!(isolation.change(at(20)), Some(false));
         assert!(!isolation.is_over(at(40)));
     }

@@ -104,12 +104,12 @@ impl Membership {
         let is_revoked = Arc::new(AtomicBool::new(false));
         let renew = || {
             let (control, node) = (self.control.clone(), self.me.id);
-            let heard = Arc::clone(&self.isolation);
+            let isolation = Arc::clone(&self.isolation);
             let is_revoked = Arc::clone(&is_revoked);
             async move {
                 let answer = control.keep_alive(node).await;
-                if answer.is_ok() {
-                    lock(&heard).heard(Instant::now());
+                if answer.as_ref().is_ok_and(|is_member| *is_member) {
+                    lock(&isolation).renewed(Instant::now());
                 }
                 // A node that was shut out is no member, whatever becomes of its lease.
                 let is_shut_out = answer.as_ref().is_err_and(is_shut_out);
