@@ -52,8 +52,6 @@ pub(super) struct Runs {
     children: IdMap<TaskId, Children>,
     /// Runs that have begun and have a timeout, by the end of it.
     timed: BTreeSet<(Now, Slot<Run>)>,
-    /// Runs that were sent and whose workers were told to stop them.
-    stopping: BTreeSet<Slot<Run>>,
     /// Workers of actors that were asked for the calls that they have not begun, and have not answered: what
     /// they were sent now would overtake those.
     asked_back: BTreeSet<ClientId>,
@@ -170,12 +168,12 @@ impl Runs {
 
     /// The worker of a run is told to stop it. It may have handed the run back before it hears of that.
     pub(super) fn stops(&mut self, slot: Slot<Run>) {
-        self.stopping.insert(slot);
+        self.runs[slot].is_stopping = true;
     }
 
     /// Whether the worker of a run was told to stop it.
     pub(super) fn is_stopping(&self, slot: Slot<Run>) -> bool {
-        self.stopping.contains(&slot)
+        self.runs.get(slot).is_some_and(|run| run.is_stopping)
     }
 
     /// Notes the time from which the first run of a worker may have started; returns the run if that is new.
@@ -229,9 +227,6 @@ impl Runs {
         }
         if let Some(due) = run.due() {
             self.timed.remove(&(due, slot));
-        }
-        if !self.stopping.is_empty() {
-            self.stopping.remove(&slot);
         }
         if run.is_lent() {
             self.journal.note(About::Task(run.task), Fact::RunEnded(run.client));
@@ -423,17 +418,15 @@ impl Runs {
         for parent in self.children.keys() {
             assert!(self.find(*parent).is_some(), "{parent} has submitted tasks and does not run here");
         }
-        assert!(self.stopping.iter().all(|slot| self.get(*slot).is_some()), "a run is stopped that is gone");
     }
 
     /// Sizes of tables that must be empty when nothing is under way.
-    pub(super) fn leftovers(&self) -> [(&'static str, usize); 6] {
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 5] {
         [
             ("tasks that run", self.of_task.len()),
             ("runs", self.runs.len()),
             ("workers with runs", self.of_worker.len()),
             ("tasks that submitted others", self.children.len()),
-            ("runs that are being stopped", self.stopping.len()),
             ("workers that were asked for calls", self.asked_back.len()),
         ]
     }

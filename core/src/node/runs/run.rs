@@ -31,6 +31,8 @@ pub(in crate::node) struct Run {
     pub(in crate::node) rules: CallRules,
     pub(in crate::node) origin: Origin,
     pub(super) stage: Stage,
+    /// Whether its worker was told to stop it.
+    pub(super) is_stopping: bool,
     /// Objects pinned for the time of the run: a set, because a task may take a hundred thousand arguments.
     /// `None` if there are none, as for most runs.
     pins: Option<Box<IdSet<ObjectId>>>,
@@ -139,6 +141,7 @@ impl Run {
             rules: class.calls,
             origin,
             stage: Stage::Staging,
+            is_stopping: false,
             pins: None,
         }
     }
