@@ -21,7 +21,7 @@ use crate::panics::{drop_payload, hook_panics, panic_failure};
 use crate::pump::{Condition, Reader};
 use crate::registry;
 use crate::task::{self, TaskState};
-use crate::work::{Argument, Run, origin, report_failure, unstarted};
+use crate::work::{Argument, Next, Run, origin, report_failure, unstarted};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -81,10 +81,13 @@ fn run_tasks(client: &Client, hosted: &Hosted, threads: &mut Vec<JoinHandle<()>>
     let mut now = None;
     loop {
         match work.next() {
-            Some(run) => match work.groups() {
-                Some(groups) => threads.extend(execute_beside(client, hosted, groups, run)),
-                None => now = Some(execute(client, hosted, run, now.unwrap_or_else(Instant::now))),
-            },
+            Some(Next::Begins(run)) => {
+                now = Some(execute(client, hosted, run, now.unwrap_or_else(Instant::now)));
+            }
+            Some(Next::InGroup { group, needs_thread }) => {
+                let groups = work.groups().filter(|_| needs_thread);
+                threads.extend(groups.and_then(|groups| start_thread(client, hosted, groups, group)));
+            }
             None if work.is_leaving() => return leave(client, hosted, threads),
             None => {
                 now = None;
@@ -147,9 +150,16 @@ fn execute_beside(
     run: Run,
 ) -> Option<JoinHandle<()>> {
     let group = run.class.calls.group;
-    if !groups.push(group, run) {
-        return None;
-    }
+    if groups.push(group, run) { start_thread(client, hosted, groups, group) } else { None }
+}
+
+/// Starts one more thread for the calls of a group; returns it, if that is possible.
+fn start_thread(
+    client: &Client,
+    hosted: &Hosted,
+    groups: &Arc<Groups<Run>>,
+    group: u16,
+) -> Option<JoinHandle<()>> {
     let (of_thread, shared, queues) = (client.clone(), hosted.shared(), Arc::clone(groups));
     let execute_all = move || {
         let _binding = current::bind(of_thread.clone());
