@@ -10,6 +10,7 @@ pub const ALL: &[Scenario] = scenarios![
         g1_cancelling_the_middle_leaves_the_head_running,
         g2_a_running_task_is_told,
         g2_a_task_that_waits_is_told,
+        g2_a_thread_of_an_actor_waits_on_when_a_call_is_cancelled,
         g3_children_go_on_unless_they_are_asked_for,
         g3_grandchildren_are_cancelled_too,
         g3_children_of_one_of_several_calls_are_cancelled,
@@ -186,6 +187,47 @@ fn g2_a_task_that_waits_is_told(mode: Mode) {
         drop(task);
         session.await_quiet();
     }
+}
+
+/// An actor with a thread that waits for a value while calls come and go.
+struct Ahead {
+    thread: Option<std::thread::JoinHandle<Result<u64, Error>>>,
+}
+
+#[actor]
+impl Ahead {
+    fn new(value: ObjectRef<u64>) -> Self {
+        Self { thread: Some(std::thread::spawn(move || value.get())) }
+    }
+
+    fn until_told(&mut self, began: String) -> u64 {
+        mark(&began);
+        let until = Instant::now() + Duration::from_secs(30);
+        while !context().is_ok_and(|context| context.is_cancelled()) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        1
+    }
+
+    fn value(&mut self) -> Result<u64, Error> {
+        self.thread.take().map_or(Ok(0), |thread| thread.join().unwrap_or(Ok(0)))
+    }
+}
+
+fn g2_a_thread_of_an_actor_waits_on_when_a_call_is_cancelled(mode: Mode) {
+    let session = mode.start(2);
+    let _entered = session.enter();
+    let (gate, began) = (session.path("gate"), session.path("began"));
+    let value = after::remote(gate.clone(), 7);
+    let ahead = Ahead::remote(value.clone());
+    let call = ahead.until_told(began.clone());
+    await_marks(&began);
+    cancel(&call, false, false).unwrap();
+    assert_eq!(call.get_timeout(AT_ONCE).unwrap(), 1);
+    open_gate(&gate);
+    assert_eq!(ahead.value().get_timeout(AT_ONCE).unwrap(), 7);
+    drop((ahead, call, value));
+    session.await_quiet();
 }
 
 /// Calls a child that runs until it is told, and looks whether it has ended.
