@@ -221,10 +221,12 @@ impl Handshakes {
         }
         if KNOWN_MAX <= self.met.len() && !self.met.contains_key(&turn.network) {
             self.met.retain(|_, met| now.saturating_duration_since(*met) <= MEMBER_FOR);
+            // So many addresses are not those of one cluster for long: they are met again.
+            if KNOWN_MAX / 2 < self.met.len() {
+                self.met.clear();
+            }
         }
-        if self.met.len() < KNOWN_MAX || self.met.contains_key(&turn.network) {
-            self.met.insert(turn.network, now);
-        }
+        self.met.insert(turn.network, now);
     }
 }
 

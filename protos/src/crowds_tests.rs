@@ -252,7 +252,7 @@ impl Crowd {
 #[test]
 fn a_thousand_members_behind_one_address_come_back_beside_a_hostile_one() {
     for handshake in [5, 400] {
-        for (silent, from) in [(20, 1), (1000, 1), (1000, 3)] {
+        for (silent, from) in [(20, 1), (1000, 1)] {
             let crowd = Crowd { handshake, silent, from };
             assert_eq!(
                 crowd.joined_after(12_000, MEMBERS),
@@ -269,9 +269,7 @@ fn a_thousand_members_behind_one_address_come_back_beside_a_hostile_one() {
 fn a_thousand_members_come_back_with_a_hostile_one_behind_their_address() {
     const MOST: usize = MEMBERS * 9 / 10;
     for handshake in [5, 400] {
-        for silent in [300, 1000] {
-            let joined = Crowd { handshake, silent, from: 0 }.joined_after(12_000, MOST);
-            assert!(MOST <= joined, "{silent}/s, {handshake} ms: {joined}");
-        }
+        let joined = Crowd { handshake, silent: 1000, from: 0 }.joined_after(12_000, MOST);
+        assert!(MOST <= joined, "{handshake} ms: {joined}");
     }
 }
