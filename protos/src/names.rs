@@ -4,17 +4,24 @@
 //! threads that may wait have other work: signatures, logs, files. So few of them ask for names at a time, a
 //! question has a moment, and a name that had an address is taken to have it still when there is no answer.
 //! Whoever answers at an address that is another's by now does not show the right certificate.
+//!
+//! A member says itself by which name it is reached, and its name server may be slow on purpose. So of all
+//! questions that are under way few are about names of one domain, and the others have the rest.
 
 use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 /// Threads that ask for names at a time.
 const ASKING_MAX: usize = 8;
+/// Those among them that ask for names of one domain.
+const OF_DOMAIN_MAX: usize = 2;
+/// Domains that are remembered while nobody asks for them.
+const DOMAINS_KEPT: usize = 256;
 /// The time for which an answer is waited for if the last one is known.
 const MOMENT: Duration = Duration::from_secs(2);
 /// The time for which the last answer is good in place of another one.
@@ -29,6 +36,7 @@ static NAMES: LazyLock<Names> = LazyLock::new(|| Names::new(MOMENT));
 #[derive(Debug)]
 struct Names {
     asking: Semaphore,
+    domains: Mutex<HashMap<String, Arc<Semaphore>>>,
     moment: Duration,
     known: Mutex<HashMap<String, Answer>>,
 }
@@ -52,7 +60,8 @@ pub(crate) async fn addresses(address: &str) -> io::Result<Vec<SocketAddr>> {
 
 impl Names {
     fn new(moment: Duration) -> Names {
-        Names { asking: Semaphore::new(ASKING_MAX), moment, known: Mutex::default() }
+        let asking = Semaphore::new(ASKING_MAX);
+        Names { asking, domains: Mutex::default(), moment, known: Mutex::default() }
     }
 
     async fn ask(
@@ -62,11 +71,12 @@ impl Names {
     ) -> io::Result<Vec<SocketAddr>> {
         let last = self.last(address);
         let asking = async {
+            let of_domain = self.domain(address).acquire_owned().await.map_err(io::Error::other)?;
             let turn = self.asking.acquire().await.map_err(io::Error::other)?;
             let name = address.to_owned();
-            // The thread has the turn, whoever has given up waiting for it.
+            // The thread has the turns, whoever has given up waiting for it.
             let asked = tokio::task::spawn_blocking(move || {
-                let _turn = turn;
+                let _turns = (of_domain, turn);
                 look(name)
             });
             asked.await.map_err(io::Error::other)?
@@ -89,6 +99,17 @@ impl Names {
         }
     }
 
+    /// The turns of the domain of `host:port`.
+    fn domain(&self, address: &str) -> Arc<Semaphore> {
+        let mut domains = self.domains.lock().unwrap_or_else(PoisonError::into_inner);
+        if DOMAINS_KEPT <= domains.len() {
+            domains.retain(|_, turns| 1 < Arc::strong_count(turns));
+        }
+        let turns =
+            domains.entry(domain_of(address)).or_insert_with(|| Arc::new(Semaphore::new(OF_DOMAIN_MAX)));
+        Arc::clone(turns)
+    }
+
     /// The last answer, if it is good still.
     fn last(&self, address: &str) -> Option<Vec<SocketAddr>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,6 +125,14 @@ impl Names {
         }
         known.insert(address.to_owned(), Answer { found: found.to_vec(), at: Instant::now() });
     }
+}
+
+/// The last two parts of the name in `host:port`: whoever has a domain chooses those before them.
+fn domain_of(address: &str) -> String {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let begin = host.rmatch_indices('.').nth(1).map_or(0, |(dot, _)| dot + 1);
+    host.get(begin..).unwrap_or(host).to_ascii_lowercase()
 }
 
 #[cfg(test)]
@@ -169,6 +198,37 @@ mod tests {
             assert_eq!(asking.load(Ordering::Relaxed), ASKING_MAX);
             silent.clear();
         });
+    }
+
+    #[tokio::test]
+    async fn one_domain_whose_server_is_silent_holds_up_no_other() {
+        let names = names();
+        let mut silent = Vec::new();
+        for at in 0..64 {
+            let (end, answer) = channel::<()>();
+            silent.push(end);
+            let look = move |_: String| {
+                let _over = answer.recv();
+                Ok(Vec::new())
+            };
+            let mut asked = Box::pin(names.ask(format!("x{at}.slow.example:7").leak(), look));
+            assert!(futures::poll!(&mut asked).is_pending());
+            tokio::spawn(asked);
+        }
+        let asked = names.ask("pod-7.tharsis.svc.cluster.local:7", |_| Ok(found()));
+        let asked = timeout(Duration::from_secs(20), asked).await;
+        assert_eq!(asked.expect("it is not waited for the others").unwrap(), found());
+        assert_eq!(names.domains.lock().unwrap().len(), 2);
+        // Before the runtime waits for its threads.
+        silent.clear();
+    }
+
+    #[test]
+    fn a_domain_is_the_end_of_a_name() {
+        let of = |address| domain_of(address);
+        assert_eq!(of("x1.slow.Example:7"), "slow.example");
+        assert_eq!(of("a.b.slow.example.:7"), "slow.example");
+        assert_eq!((of("slow.example:7"), of("head:7")), ("slow.example".into(), "head".into()));
     }
 
     #[tokio::test]
