@@ -3,8 +3,9 @@
 //! A node that starts leaves out what others offer. Those that are members are in the control store. Those
 //! that are about to be members have claims: files in a folder of the user, each locked while its start is
 //! under way. Claims are read and made under one lock, so of several nodes that start at once each one knows
-//! those before it. The claim of a start that takes too long does not count any more, and nobody waits for
-//! the lock without end: then two nodes may offer the same memory, as they would without claims.
+//! those before it: a claim is to all memory at first, and to what is left of it when the members were asked.
+//! The claim of a start that takes too long does not count any more, and nobody waits for the lock without
+//! end: then two nodes may offer the same memory, as they would without claims.
 
 use crate::reach::ANSWER_WAIT;
 use std::fs::{DirBuilder, File, TryLockError, read_dir, remove_file};
@@ -13,6 +14,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
+use tempfile::NamedTempFile;
 use tharsis::process::NODE_START_WAIT;
 use tharsis::{machine, observe};
 use tharsis_gcs::{ClientOptions, ControlClient};
@@ -24,10 +26,12 @@ use tharsis_types::NodeId;
 /// The time for which a claim counts.
 const CLAIM_TIME_MAX: Duration = NODE_START_WAIT;
 /// The time for which others that make claims are waited for, and between two looks.
-const LOCK_WAIT: Duration = Duration::from_secs(20);
+const LOCK_WAIT: Duration = Duration::from_secs(5);
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
-/// Members that are asked whether they run here.
-const ASKED_MAX: usize = 64;
+/// The memory for the stack of a thread that asks a member.
+const STACK_BYTES: usize = 256 << 10;
+/// The heads of a claim to which a node is about to be one itself.
+const ANY: &str = "*";
 
 /// The claim of a start that is under way. It is given up when this is dropped.
 #[derive(Debug)]
@@ -58,6 +62,12 @@ pub fn claim(address: &str, own: &Credentials, socket: &Path, wanted: u64) -> (u
     claim_in(&folder, address, socket, wanted, || members_here(address, own))
 }
 
+/// The claim of a head, which is about to be a member of its own cluster.
+pub fn claim_of_head(socket: &Path, memory: u64) -> Option<Claim> {
+    let folder = machine::default_secret_file().with_file_name("claims");
+    read_and_claim(&folder, ANY, socket, memory).1
+}
+
 fn claim_in(
     folder: &Path,
     heads: &str,
@@ -65,15 +75,21 @@ fn claim_in(
     wanted: u64,
     members: impl FnOnce() -> Vec<Offer>,
 ) -> (u64, Option<Claim>) {
+    // Claims are read before the members are asked: a start that is over in between is among both.
+    let (claimed, claim) = read_and_claim(folder, heads, socket, wanted);
+    let offered = wanted.saturating_sub(taken(&members(), &claimed, socket));
+    let claim = claim.and_then(|claim| claim.amend(folder, heads, socket, offered).ok());
+    (offered, claim)
+}
+
+/// The claims of others, and one to `wanted` bytes.
+fn read_and_claim(folder: &Path, heads: &str, socket: &Path, wanted: u64) -> (Vec<Offer>, Option<Claim>) {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     if made.is_err() || !is_of_user(folder) {
-        return (wanted.saturating_sub(taken(&members(), &[], socket)), None);
+        return (Vec::new(), None);
     }
     let _alone = lock(folder);
-    // Before the members are: a start that is over in between is among both.
-    let claimed = claims(folder, heads);
-    let offered = wanted.saturating_sub(taken(&members(), &claimed, socket));
-    (offered, Claim::make(folder, heads, socket, offered).ok())
+    (claims(folder, heads), Claim::make(folder, heads, socket, wanted).ok())
 }
 
 /// The memory that others take; those that are members and have a claim take it once.
@@ -103,13 +119,23 @@ fn lock(folder: &Path) -> Option<File> {
 /// The claims of starts that are under way, of nodes that join at one of these heads. Others are removed.
 fn claims(folder: &Path, heads: &str) -> Vec<Offer> {
     let files = read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
-    let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "claim"));
-    files.filter_map(|path| read_claim(&path, heads)).collect()
+    let is_claim = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "claim");
+    let (claims, others): (Vec<PathBuf>, Vec<PathBuf>) = files.partition(is_claim);
+    // Of starts that were killed before their claims had names.
+    others.iter().filter(|path| age_of(path).is_some_and(|age| CLAIM_TIME_MAX < age)).for_each(|path| {
+        let _gone = remove_file(path);
+    });
+    claims.iter().filter_map(|path| read_claim(path, heads)).collect()
+}
+
+/// The time since a file was written.
+fn age_of(path: &Path) -> Option<Duration> {
+    Some(path.symlink_metadata().ok()?.modified().ok()?.elapsed().unwrap_or_default())
 }
 
 fn read_claim(path: &Path, heads: &str) -> Option<Offer> {
     let mut file = File::open(path).ok()?;
-    let age = file.metadata().ok()?.modified().ok()?.elapsed().unwrap_or_default();
+    let age = age_of(path)?;
     let is_held = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
     if !is_held || CLAIM_TIME_MAX < age {
         // Its start is over, or was killed.
@@ -120,19 +146,32 @@ fn read_claim(path: &Path, heads: &str) -> Option<Offer> {
     file.read_to_string(&mut text).ok()?;
     let mut lines = text.splitn(3, '\n');
     let (memory, their, socket) = (lines.next()?.parse().ok()?, lines.next()?, lines.next()?);
-    let is_of_cluster = their.split(',').any(|head| heads.split(',').any(|own| own == head));
+    let is_of_cluster = their.split(',').any(|head| head == ANY || heads.split(',').any(|own| own == head));
     is_of_cluster.then(|| Offer { socket: PathBuf::from(socket), memory })
 }
 
 impl Claim {
     fn make(folder: &Path, heads: &str, socket: &Path, memory: u64) -> io::Result<Claim> {
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        write!(file, "{memory}\n{heads}\n{}", socket.display())?;
-        file.as_file().lock()?;
+        let file = Claim::write(folder, heads, socket, memory)?;
         let path = file.path().with_extension("claim");
         // It has its name when it is whole and locked.
         let locked = file.persist(&path).map_err(|refused| refused.error)?;
         Ok(Claim { path, _locked: locked })
+    }
+
+    /// The same claim to other memory.
+    fn amend(mut self, folder: &Path, heads: &str, socket: &Path, memory: u64) -> io::Result<Claim> {
+        let file = Claim::write(folder, heads, socket, memory)?;
+        self._locked = file.persist(&self.path).map_err(|refused| refused.error)?;
+        Ok(self)
+    }
+
+    /// A file with a claim, locked and without its name.
+    fn write(folder: &Path, heads: &str, socket: &Path, memory: u64) -> io::Result<NamedTempFile> {
+        let mut file = NamedTempFile::new_in(folder)?;
+        write!(file, "{memory}\n{heads}\n{}", socket.display())?;
+        file.as_file().lock()?;
+        Ok(file)
     }
 }
 
@@ -148,7 +187,7 @@ fn members_here(address: &str, own: &Credentials) -> Vec<Offer> {
     });
     let machine = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let here = listed.into_iter().flat_map(|listed| listed.nodes);
-    shown(here.filter(|node| node.host == machine.trim()).take(ASKED_MAX))
+    shown(here.filter(|node| node.host == machine.trim()))
 }
 
 /// The offers of nodes that show themselves. A member says itself at which machine and socket it is: only a
@@ -159,7 +198,8 @@ fn shown(nodes: impl Iterator<Item = NodeInfo>) -> Vec<Offer> {
     for node in nodes {
         let answers = answers.clone();
         // A node that is not asked is not known.
-        let _asked = std::thread::Builder::new().name("offers".into()).spawn(move || {
+        let thread = std::thread::Builder::new().name("offers".into()).stack_size(STACK_BYTES);
+        let _asked = thread.spawn(move || {
             let socket = PathBuf::from(node.local_socket);
             if is_served_by(&socket, node.id) {
                 let memory = node.resources.memory.min(machine::memory_bytes());
@@ -232,18 +272,27 @@ mod tests {
         let folder = root.path().join("claims");
         let beside = |heads| claim_in(&folder, heads, Path::new("/run/2"), ALL, nobody).0;
         assert_eq!((beside("head:2"), beside("other:1")), (0, ALL));
-        let age = |age| {
-            let file = File::options().write(true).open(&first.path).unwrap();
+        let age = |path: &Path, age| {
+            let file = File::options().write(true).open(path).unwrap();
             file.set_modified(std::time::SystemTime::now() - age).unwrap();
         };
-        age(CLAIM_TIME_MAX / 2);
+        let over = CLAIM_TIME_MAX + Duration::from_secs(60);
+        age(&first.path, CLAIM_TIME_MAX / 2);
         assert_eq!(beside("head:1"), 0);
-        age(CLAIM_TIME_MAX + Duration::from_secs(60));
+        age(&first.path, over);
         assert_eq!(beside("head:1"), ALL, "it takes too long");
         // A start that was killed leaves its file, and no lock.
         std::fs::write(folder.join("killed.claim"), format!("{ALL}\nhead:1\n/run/3")).unwrap();
         assert_eq!(beside("head:1"), ALL);
         assert!(!folder.join("killed.claim").exists());
+        let unnamed = folder.join(".tmp1");
+        std::fs::write(&unnamed, "").unwrap();
+        assert!(beside("head:1") == ALL && unnamed.exists(), "its start may be under way");
+        age(&unnamed, over);
+        assert!(beside("head:1") == ALL && !unnamed.exists());
+        // A head, whose members may name it in some way.
+        let (_, head) = read_and_claim(&folder, ANY, Path::new("/run/head"), ALL / 2);
+        assert_eq!((head.is_some(), beside("head:1"), beside("other:1")), (true, ALL / 2, ALL / 2));
     }
 
     /// A member names a socket, here one of a program that is no node, and takes all memory for itself.
@@ -264,8 +313,9 @@ mod tests {
             labels: std::collections::BTreeMap::new(),
         };
         let begun = Instant::now();
-        let sockets = [silent.as_path(), &ended, &file, Path::new("/no/such/socket"), Path::new("")];
-        let taken = shown(sockets.into_iter().map(node));
+        let sockets = [silent.as_path(), &ended, &file, Path::new("")];
+        let none = [Path::new("/no/such/socket"); 100];
+        let taken = shown(sockets.into_iter().chain(none).map(node));
         assert!(taken.is_empty(), "{taken:?}");
         assert!(begun.elapsed() < 2 * ANSWER_WAIT, "nobody is waited for");
     }

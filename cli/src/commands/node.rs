@@ -99,6 +99,9 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<Prepared> {
             let memory = &mut spec.options.resources.memory;
             (*memory, claim) = offers::claim(address, &own, &spec.socket, *memory);
         }
+    } else if part.entry.head {
+        // A member that joins it in the same moment leaves that out.
+        claim = offers::claim_of_head(&spec.socket, spec.options.resources.memory);
     }
     Ok(Prepared { spec, settings, claim })
 }
