@@ -561,6 +561,7 @@ mod tests {
         assert_eq!(number("inner", "x.g = y.g"), ["5", "4", "0", "0"]);
         assert_eq!(number("left", "x.g = y.g"), ["5", "4", "1", "0"]);
         assert_eq!(number("full", "x.g = y.g"), ["6", "5", "3", "0"]);
+        assert_eq!(number("right", "x.g = y.g"), ["6", "5", "2", "0"]);
         assert_eq!(number("full", "x.a = y.a and x.a + y.a > 4"), ["6", "4", "3", "0"]);
         let plan =
             plan(&format!("select (select count(*) from {sides} on x.g = y.g) from t").replace("KIND", ""));

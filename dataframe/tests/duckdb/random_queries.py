@@ -365,7 +365,12 @@ class Source:
     def laterals(self, left, right, on):
         """A table and lateral queries behind it."""
         join = lambda: self.pick("join", "left join")
-        made = f"{left} x {join()} lateral ({self.lateral(right, ['x'])}) y on {on.split(' and ')[0] if self.chance(0.4) else 'true'}"
+        on = on.split(" and ")[0] if self.chance(0.4) else "true"
+        if self.chance(0.25):
+            # Tables before the comma are seen, too.
+            made = f"{self.pick(*self.tables)} z, {left} x {join()} lateral ({self.lateral(right, ['x', 'z'])}) y on {on}"
+            return made, ["x", "y", "z"]
+        made = f"{left} x {join()} lateral ({self.lateral(right, ['x'])}) y on {on}"
         if self.chance(0.6):
             return made, ["x", "y"]
         last = self.lateral(self.pick(*self.tables), ["x", "y"])
