@@ -1,6 +1,7 @@
 //! Rows around subqueries that are made once, whatever reads them.
 
 use super::plans::{columns, projection};
+use super::reads::lateral_of;
 use super::same_rows::{is_dependent, is_of_table, is_same_each_time, reads_itself};
 use crate::error::Result;
 use crate::stage::{HeldTable, held_tables, with_tables};
@@ -27,7 +28,7 @@ pub(super) fn with_held_parts(plan: Arc<LogicalPlan>) -> EngineResult<Arc<Logica
     }
     let changed = Arc::unwrap_or_clone(plan).transform_down(|node| {
         // It reads the rows beside it.
-        if matches!(node, LogicalPlan::Subquery(_)) {
+        if lateral_of(&node).is_some() {
             return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
         }
         if is_dependent(&node)? || reads_itself(&node)? {

@@ -2,7 +2,7 @@
 
 use super::dependent::Beside;
 use super::plain::{is_plain_lateral, subquery_of};
-use super::reads::{depends, outer_columns};
+use super::reads::{depends, lateral_of, outer_columns};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{
     Column, DFSchema, JoinType, NullEquality, Result as EngineResult, Spans, not_impl_err,
@@ -11,17 +11,6 @@ use datafusion::logical_expr::logical_plan::{Join, SubqueryAlias};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan, Subquery};
 use std::sync::Arc;
-
-/// The lateral query that a side of a join is.
-pub(super) fn lateral_of(mut side: &LogicalPlan) -> Option<&Subquery> {
-    loop {
-        side = match side {
-            LogicalPlan::Subquery(lateral) => return Some(lateral),
-            LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => input,
-            _ => return None,
-        };
-    }
-}
 
 /// The operator over rows that are no lateral queries. The mark of one is left at the right side of a join,
 /// whose left side has the columns: anywhere else these are columns of a query further out.
@@ -146,7 +135,7 @@ fn is_of_rows(condition: &Expr, rows: &DFSchema) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::sql::SqlSession;
-    use crate::sql::small_tables::{plan, rows, shown};
+    use crate::sql::small_tables::{failed, plan, rows, session, shown};
 
     #[test]
     fn lateral_rows_are_of_one_row_around() {
@@ -223,6 +212,8 @@ mod tests {
         }
         let some = query(8, ", ").replace("from t r0", "from (select * from t where b < 40 limit 3) r0");
         assert_eq!(rows(&some), ["10 5", "20 5", "30 5"]);
+        let deep = failed(&query(120, ", "));
+        assert_eq!(deep.class(), "ValueError", "{deep}");
         // Values of subqueries over rows that have such values.
         let nested = (0..10).fold("t".to_owned(), |rows, _| {
             format!("(select b, (select count(*) from u where u.a > r.a) as a from {rows} r)")
@@ -258,6 +249,28 @@ mod tests {
         // One that is not lateral reads a table further out.
         let further = "select b, (select sum(q.n) from t x, (select count(*) n from w where w.a > t.a) q) from t order by b";
         assert_eq!(rows(further), ["10 16", "20 12", "30 4", "40 0"]);
+    }
+
+    #[test]
+    fn rows_before_lateral_queries_depend_further_out() {
+        for join in [", lateral", "left join lateral", "cross apply"] {
+            let on = if join.starts_with("left") { " on true" } else { "" };
+            let of = format!("t x {join} (select u.a from u where u.a > x.a) s{on}");
+            let none = "(select count(*) from w where w.a > s.a) = 0";
+            let query =
+                format!("select b from t where exists (select 1 from {of} where x.b = t.b and {none})");
+            let expected = if on.is_empty() { &["10", "20", "30"][..] } else { &["10", "20", "30", "40"] };
+            assert_eq!(rows(&format!("{query} order by b")), expected, "{query}");
+            let mut session = session();
+            let counted = "select x.b, (select count(*) from u where u.a > s.a) n";
+            session
+                .run(&format!("prepare p(int) as {counted} from {of} where x.b > $1"))
+                .expect("a statement");
+            let mut found = session.run("execute p(20)").expect("rows");
+            found.sort();
+            let last = if on.is_empty() { Vec::new() } else { vec![["40", "0"]] };
+            assert_eq!(found, [vec![["30", "0"]], last].concat(), "{of}");
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use datafusion::common::Column;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::logical_plan::SubqueryAlias;
+use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
 
 /// The columns around a plan that it reads, each once. Subqueries within it that are left to the library read
 /// its own columns alone.
@@ -30,4 +31,15 @@ pub(super) fn outer_columns(plan: &LogicalPlan) -> Vec<Column> {
 /// Whether the rows of a plan are others for another row around it.
 pub(super) fn depends(plan: &LogicalPlan) -> bool {
     !outer_columns(plan).is_empty()
+}
+
+/// The lateral query that a side of a join is.
+pub(super) fn lateral_of(mut side: &LogicalPlan) -> Option<&Subquery> {
+    loop {
+        side = match side {
+            LogicalPlan::Subquery(lateral) => return Some(lateral),
+            LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => input,
+            _ => return None,
+        };
+    }
 }

@@ -63,17 +63,21 @@ pub(super) fn readings_of(plan: &LogicalPlan) -> EngineResult<Readings> {
 /// Whether a plan reads the rows that a recursive query has made in the round before: there is one reader of
 /// them.
 pub(super) fn reads_itself(plan: &LogicalPlan) -> EngineResult<bool> {
-    let mut found = false;
+    let (mut read, mut own) = (Vec::new(), Vec::new());
     plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::TableScan(scan) = node {
-            let table = source_as_provider(&scan.source);
-            found |= table.is_ok_and(|table| table.downcast_ref::<CteWorkTable>().is_some());
+        match node {
+            LogicalPlan::TableScan(scan) => {
+                let table = source_as_provider(&scan.source).ok();
+                let table = table.as_ref().and_then(|table| table.downcast_ref::<CteWorkTable>());
+                read.extend(table.map(|table| table.name().to_owned()));
+            }
+            // Another recursive query within has rows of its own.
+            LogicalPlan::RecursiveQuery(query) => own.push(query.name.clone()),
+            _ => {}
         }
-        // Another recursive query within has its own.
-        let is_whole = found || matches!(node, LogicalPlan::RecursiveQuery(_));
-        Ok(if is_whole { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue })
+        Ok(TreeNodeRecursion::Continue)
     })?;
-    Ok(found)
+    Ok(read.iter().any(|name| !own.contains(name)))
 }
 
 /// Whether the rows of a plan depend on a row further out, or on parameters, whose values are set in it
@@ -311,6 +315,10 @@ mod tests {
         };
         let least = "select (select min(u.a) from u where u.a > r.a) from r where a < 5";
         assert!(refused(&recursive(least)).contains("recursive term"));
+        let inner = "with recursive s(m) as (select a from r union all select m + 1 from s where m < 3) \
+                     select m x, (select count(*) from u where u.a > s.m) n from s";
+        let within = format!("select q.x from ({inner}) q where q.n > 0 and q.x < 3");
+        assert!(refused(&recursive(&within)).contains("recursive term"));
         let of_others = "select r.a + 1 from r join \
                          (select a, (select count(*) from u where u.a > x.a) n from (select * from t limit 4) x) s \
                          on s.a = r.a where s.n > 0";

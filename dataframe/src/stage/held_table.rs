@@ -91,6 +91,22 @@ pub(crate) fn held_tables(plan: &LogicalPlan) -> Result<BTreeMap<u64, HeldTable>
     Ok(found)
 }
 
+/// The number of such tables that stand within each other: the rows of one read the next one.
+pub(crate) fn held_levels(plan: &LogicalPlan) -> Result<usize> {
+    let mut levels = BTreeMap::new();
+    for (id, table) in held_tables(plan)? {
+        let level = levels_below(&table.rows, &levels)? + 1;
+        levels.insert(id, level);
+    }
+    levels_below(plan, &levels)
+}
+
+fn levels_below(plan: &LogicalPlan, levels: &BTreeMap<u64, usize>) -> Result<usize> {
+    let mut most = 0;
+    visit_held(plan, |table, _| most = most.max(levels.get(&table.id).copied().unwrap_or(0)))?;
+    Ok(most)
+}
+
 /// The columns of such tables that the scans of a plan read, added to those of other plans.
 pub(crate) fn add_read_columns(plan: &LogicalPlan, read: &mut BTreeMap<u64, Vec<usize>>) -> Result<()> {
     visit_held(plan, |table, scan| {

@@ -44,7 +44,7 @@ pub use cut::Stages;
 pub use demand::Demand;
 pub use fragment::Fragment;
 pub(crate) use held_rows::{HeldPlans, HeldRows};
-pub(crate) use held_table::{HeldTable, add_read_columns, held_tables, with_tables};
+pub(crate) use held_table::{HeldTable, add_read_columns, held_levels, held_tables, with_tables};
 pub(crate) use input::InputExec;
 pub(crate) use leaves::read_here;
 pub(crate) use part::{JoinedParts, batches_or_error};
