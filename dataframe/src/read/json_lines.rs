@@ -57,7 +57,8 @@ impl FileFormatFactory for JsonLinesFactory {
             return internal_err!("another format in the place of JSON");
         };
         if !format.is_newline_delimited() {
-            return not_impl_err!("files with an array of JSON are not supported: write an object a line");
+            // The library would read one, but write lines.
+            return not_impl_err!("a file of JSON that is one array is not supported: lines of objects are");
         }
         Ok(Arc::new(JsonLines::new(format.options().clone())))
     }

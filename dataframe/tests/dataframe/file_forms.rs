@@ -309,8 +309,16 @@ fn json_of_statements_is_that_of_frames() {
     session.run(&table("late")).unwrap();
     let error = session.run("select max(a) from late").unwrap_err();
     assert!(error.to_string().contains(&format!("line {line}: ")), "{error}");
-    let array = format!("{} options (format.newline_delimited false)", table("o"));
-    assert_eq!(session.run(&array).unwrap_err().class(), "NotImplemented");
+    let option = "options (format.newline_delimited false)";
+    let copied = path(&folder, "copied.json");
+    for statement in [
+        format!("{} {option}", table("o")),
+        format!("copy (select 1 as a) to '{copied}' stored as json {option}"),
+    ] {
+        let error = session.run(&statement).unwrap_err();
+        assert!(error.class() == "NotImplemented" && error.to_string().contains("one array"), "{error}");
+    }
+    assert!(!fs::exists(&copied).unwrap());
 }
 
 #[test]
