@@ -23,7 +23,7 @@
 //! | tables that statements make and change, and their keys | `session_table`, `change`, `keys` |
 //! | plans as texts | `explain` |
 //! | `SUMMARIZE`, `DESCRIBE` | `summary`, `described` |
-//! | types as SQL names them | `type_names` |
+//! | types as SQL names them, and those of moments | `type_names`, `zone_types` |
 //! | `ORDER BY ALL`, `FETCH FIRST`, `TOP` | `order_all`, `limits` |
 //! | `read_csv(..)` and others in FROM | `file_tables`, `file_options` |
 //! | files that statements write | `files` |
@@ -90,6 +90,7 @@ mod understood;
 mod value_names;
 mod watched;
 mod words;
+mod zone_types;
 
 use self::letters::Letters;
 pub use self::session::{SqlAnswer, SqlSession};
@@ -224,8 +225,9 @@ async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
 
 async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let mut letters = Letters::default();
+    let zoned = zone_types::with_zones(state, text);
     let plan = loop {
-        let error = match state.statement_to_plan(prepared(state, text, &letters)?).await {
+        let error = match zoned.statement_to_plan(prepared(state, text, &letters)?).await {
             Ok(plan) => break plan,
             Err(error) => error,
         };
