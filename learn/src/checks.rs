@@ -374,8 +374,12 @@ pub(crate) fn in_dtype_of(x: &Tensor, made: Tensor) -> Tensor {
     }
 }
 
+/// Checks that samples have two axes, and real numbers.
+///
+/// # Errors
+/// As [`samples_for`].
 #[track_caller]
-fn check_matrix(x: &Tensor) -> Result<()> {
+pub(crate) fn check_matrix(x: &Tensor) -> Result<()> {
     let rank = x.ndim()?;
     if x.dtype()?.is_complex() {
         return Err(refused("Complex data not supported"));

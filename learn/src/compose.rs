@@ -1,4 +1,4 @@
-//! scikit-learn's `compose`: a regressor of targets that are mapped.
+//! scikit-learn's `compose`: transformers of some columns each, and a regressor of targets that are mapped.
 
 use crate::base::{Estimator, FitOptions, Predict, Transform, predicts};
 use crate::checks::{Training, refused};
@@ -11,6 +11,9 @@ use std::fmt;
 use std::sync::Arc;
 use tharsis_graph::Error as GraphError;
 use tharsis_numeric::{Error, Result, Tensor};
+
+pub use crate::column_transformer::{ColumnTransformer, FittedColumnTransformer};
+pub use crate::step_parts::{Columns, Remainder};
 
 const NAME: &str = "TransformedTargetRegressor";
 

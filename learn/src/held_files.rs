@@ -32,18 +32,14 @@ use crate::neighbors::{
     FittedRadiusNeighborsClassifier, FittedRadiusNeighborsRegressor,
 };
 use crate::pipeline::FittedPipeline;
-use crate::saved::{Save, decoded, encoded, in_part};
+use crate::saved::{DEPTH_MAX, Deeper, Save, decoded, encoded, in_part};
 use crate::svm::{FittedLinearSVC, FittedLinearSVR};
 use crate::tree::{FittedDecisionTreeClassifier, FittedDecisionTreeRegressor};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::cell::Cell;
 use std::sync::Arc;
 use tharsis_graph::Error as GraphError;
 use tharsis_numeric::{Error, Result};
-
-/// Models that a saved model may hold one in the other. Bytes of somebody else must not end the stack.
-const DEPTH_MAX: usize = 16;
 
 /// A type of models that a saved one may hold.
 type ReadModel = (&'static str, Task, Reader);
@@ -141,30 +137,6 @@ const HOLDING: &[ReadModel] = known_models![
     FittedVotingClassifier,
     FittedVotingRegressor,
 ];
-
-thread_local! {
-    /// Models around the one that is read.
-    static DEPTH: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Counts a model around others for as long as it is read.
-struct Deeper;
-
-impl Deeper {
-    fn one() -> Option<Deeper> {
-        let depth = DEPTH.get();
-        (depth < DEPTH_MAX).then(|| {
-            DEPTH.set(depth + 1);
-            Deeper
-        })
-    }
-}
-
-impl Drop for Deeper {
-    fn drop(&mut self) {
-        DEPTH.set(DEPTH.get().saturating_sub(1));
-    }
-}
 
 /// The reader of a type of models.
 fn reader<T: Tells>(kind: &str) -> Option<Reader> {

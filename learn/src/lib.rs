@@ -34,6 +34,7 @@ mod bounds;
 pub mod calibration;
 mod checks;
 pub mod cluster;
+mod column_transformer;
 pub mod compose;
 pub mod covariance;
 pub mod datasets;
@@ -73,6 +74,8 @@ mod saved;
 mod score;
 mod show;
 mod states;
+mod step;
+mod step_parts;
 pub mod svm;
 pub mod tree;
 

@@ -3,6 +3,7 @@
 use crate::base::{ByClass, Estimator, FitOptions, Predict, PredictProba, Task, Transform};
 use crate::checks::refused;
 use crate::cluster::{FittedBisectingKMeans, FittedKMeans, FittedMiniBatchKMeans};
+use crate::column_transformer::FittedColumnTransformer;
 use crate::decomposition::{
     FittedFactorAnalysis, FittedFastICA, FittedIncrementalPCA, FittedNMF, FittedPCA, FittedTruncatedSVD,
 };
@@ -25,10 +26,13 @@ use crate::preprocessing::{
     FittedTargetEncoder, Normalizer,
 };
 use crate::random_projection::FittedRandomProjection;
-use crate::saved::{Save, decoded, encoded};
+use crate::saved::{Deeper, Save, decoded, encoded};
+use crate::step::{FittedStep, Map, Step};
 use std::fmt;
 use tharsis_graph::Error as GraphError;
 use tharsis_numeric::{Error, Result, Tensor};
+
+pub use crate::column_transformer::FeatureUnion;
 
 /// scikit-learn's `Pipeline`: transformers, each fitted on what those before it make, and a last estimator.
 ///
@@ -59,57 +63,8 @@ pub struct Pipeline<E> {
 
 /// A fitted [`Pipeline`].
 pub struct FittedPipeline<M> {
-    steps: Vec<(String, Box<dyn Transform + Send + Sync>)>,
+    steps: Vec<(String, Map)>,
     last: (String, M),
-}
-
-/// The model of a step, and its samples for the next one.
-type MadeStep = (Box<dyn Transform + Send + Sync>, Tensor);
-
-/// A transformer whose model can be any.
-trait Step: Send + Sync {
-    fn fit_step(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<MadeStep>;
-
-    fn params(&self) -> &dyn Params;
-
-    fn params_mut(&mut self) -> &mut dyn Params;
-
-    fn boxed(&self) -> Box<dyn Step>;
-}
-
-impl<E> Step for E
-where
-    E: Estimator + Params + Clone + Send + Sync + 'static,
-    E::Fitted: Transform + Send + Sync + 'static,
-{
-    #[track_caller]
-    fn fit_step(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<MadeStep> {
-        if let Some(made) = self.fit_transform_any(x, y, options) {
-            let (model, samples) = made?;
-            return Ok((Box::new(model), samples));
-        }
-        let model = self.fit_any(x, y, options)?;
-        let samples = model.transform(x);
-        Ok((Box::new(model), samples))
-    }
-
-    fn params(&self) -> &dyn Params {
-        self
-    }
-
-    fn params_mut(&mut self) -> &mut dyn Params {
-        self
-    }
-
-    fn boxed(&self) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-}
-
-impl Clone for Box<dyn Step> {
-    fn clone(&self) -> Box<dyn Step> {
-        (**self).boxed()
-    }
 }
 
 impl Default for Pipeline<()> {
@@ -475,7 +430,7 @@ impl<M: PredictProba> PredictProba for FittedPipeline<M> {
 type SavedStep = (String, String, Vec<u8>);
 
 /// A type of transformers that a saved pipeline may have.
-type ReadStep = (&'static str, fn(&[u8]) -> Option<Box<dyn Transform + Send + Sync>>);
+type ReadStep = (&'static str, fn(&[u8]) -> Option<Map>);
 
 macro_rules! steps {
     ($($model:ty),* $(,)?) => {
@@ -526,6 +481,7 @@ const STEPS: &[ReadStep] = steps![
     FittedStackingRegressor,
     FittedVotingClassifier,
     FittedVotingRegressor,
+    FittedColumnTransformer,
     Support,
 ];
 
@@ -535,9 +491,42 @@ pub(crate) fn is_read_again(saved: &Result<(&'static str, Vec<u8>)>) -> bool {
 }
 
 /// The transformer of a name of a type and of its numbers.
-pub(crate) fn read_step(kind: &str, body: &[u8]) -> Option<Box<dyn Transform + Send + Sync>> {
+pub(crate) fn read_step(kind: &str, body: &[u8]) -> Option<Map> {
     let (_, read) = STEPS.iter().find(|(known, _)| *known == kind)?;
     read(body)
+}
+
+/// A part of other models, of any of these types, in no more others than a file may have.
+impl Save for FittedStep {
+    const KIND: &'static str = "Step";
+
+    #[track_caller]
+    fn body(&self) -> Result<Vec<u8>> {
+        encoded(&self.kind_and_body()?)
+    }
+
+    fn of_body(body: &[u8]) -> Option<FittedStep> {
+        let (kind, body): (String, Vec<u8>) = decoded(body)?;
+        FittedStep::of_kind(&kind, &body)
+    }
+
+    /// `NotImplemented` for a type that has no place in files, and in too many others.
+    #[track_caller]
+    fn kind_and_body(&self) -> Result<(&'static str, Vec<u8>)> {
+        let missing = |text: &str| Error::here(GraphError::NotImplemented(text.to_owned()));
+        let Some(_deeper) = Deeper::one() else {
+            return Err(missing("a file of a transformer in so many others"));
+        };
+        match self.0.step_body().filter(is_read_again) {
+            Some(saved) => saved,
+            None => Err(missing("a file of a transformer of this type in another one")),
+        }
+    }
+
+    fn of_kind(kind: &str, body: &[u8]) -> Option<FittedStep> {
+        let _deeper = Deeper::one()?;
+        read_step(kind, body).map(FittedStep)
+    }
 }
 
 impl<M: Save> Save for FittedPipeline<M> {

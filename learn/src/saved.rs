@@ -147,6 +147,34 @@ macro_rules! saved {
 }
 pub(crate) use saved;
 
+/// Models that a saved model may hold one in the other. Bytes of somebody else must not end the stack.
+pub(crate) const DEPTH_MAX: usize = 16;
+
+thread_local! {
+    /// Models around the one that is read.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts a model around others for as long as it is read.
+pub(crate) struct Deeper;
+
+impl Deeper {
+    /// One model more around others; none if there are too many.
+    pub(crate) fn one() -> Option<Deeper> {
+        let depth = DEPTH.get();
+        (depth < DEPTH_MAX).then(|| {
+            DEPTH.set(depth + 1);
+            Deeper
+        })
+    }
+}
+
+impl Drop for Deeper {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get().saturating_sub(1));
+    }
+}
+
 /// A name of an estimator. Serde takes texts that it sees as such out of the file, which may end before.
 pub(crate) type EstimatorName = &'static str;
 

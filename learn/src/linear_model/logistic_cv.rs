@@ -206,8 +206,7 @@ impl Estimator for LogisticRegressionCV {
         if let Cs::Count(count) = self.cs {
             check_count(NAME, "Cs", count, 1)?;
         }
-        let cs = self.cs.values();
-        if cs.is_empty() {
+        if matches!(&self.cs, Cs::Values(values) if values.is_empty()) {
             return Err(refused("Cs must have at least one value"));
         }
         let scoring = match &self.scoring {
@@ -215,6 +214,10 @@ impl Estimator for LogisticRegressionCV {
             None => Scoring::default(),
         };
         let training = Training::supervised(NAME, x, y, options)?;
+        if let Cs::Count(count) = self.cs {
+            training.check_held(count, training.columns.saturating_add(1))?;
+        }
+        let cs = self.cs.values();
         let classes = Classes::of(&training)?.at_least_two()?.values;
         let (x, y) = (&training.x, training.target()?);
         let cv = self.cv.map_or_else(Folds::default, Folds::Count);

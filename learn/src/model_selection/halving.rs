@@ -3,12 +3,11 @@
 use super::candidates::{Candidate, ParamDistributions, ParamGrid};
 use super::found::FittedSearch;
 use super::rows::Split;
-use super::search::Search;
+use super::search::{Search, searches};
 use super::table::CvResults;
-use super::validation::{Problem, Validation};
+use super::validation::Problem;
 use crate::Result;
 use crate::base::{ByClass, Estimator, FitOptions, Predict, PredictProba, Task, Transform};
-use crate::held::{inner, unknown};
 use crate::metrics::inputs::value_error;
 use crate::params::{Params, Setting};
 use crate::saved::{Save, decoded, encoded};
@@ -302,14 +301,9 @@ impl FittedHalving<()> {
 
 macro_rules! halving {
     ($search:ident, $name:expr, $known:expr) => {
-        impl<E> $search<E> {
-            /// Folds, score and other options of the validation. Those of fits are replaced by the options
-            /// of [`fit`](Self::fit).
-            pub fn validation(mut self, validation: impl Into<Validation>) -> $search<E> {
-                self.search.validation = validation.into();
-                self
-            }
+        searches!($search, $name, $known);
 
+        impl<E> $search<E> {
             /// scikit-learn's `factor`: how many times fewer candidates, and more resources for each, a round
             /// has than the one before it; above 1.
             pub fn factor(mut self, factor: f64) -> $search<E> {
@@ -385,25 +379,6 @@ macro_rules! halving {
                 let generate = |most, least| self.candidates(most, least);
                 let (found, problem) = self.halving.found($name, &self.search, generate, (x, y, options))?;
                 found.with_model(|found| self.search.refitted(found, &problem))
-            }
-        }
-
-        /// The parameters of the estimator, behind `estimator__`.
-        impl<E: Params> Params for $search<E> {
-            fn estimator(&self) -> &'static str {
-                $name
-            }
-
-            fn params(&self) -> Vec<(String, Setting)> {
-                inner("estimator", &self.search.estimator).collect()
-            }
-
-            #[track_caller]
-            fn set(&mut self, name: &str, value: &Setting) -> Result<()> {
-                match name.strip_prefix("estimator__") {
-                    Some(inner) => self.search.estimator.set(inner, value),
-                    None => Err(unknown($name, $known, name)),
-                }
             }
         }
     };

@@ -6,9 +6,8 @@ use super::scoring::Scoring;
 use super::table::{CvResults, Numbers, ScoreTable, array};
 use super::validation::{Problem, Validation, check_some_fit};
 use crate::base::{Estimator, FitOptions, Predict};
-use crate::held::{inner, unknown};
 use crate::metrics::inputs::value_error;
-use crate::params::{Params, Setting};
+use crate::params::Params;
 use crate::{Error, Result};
 use tharsis_numeric::Tensor;
 
@@ -63,21 +62,6 @@ pub(super) struct Search<E> {
 
 macro_rules! options {
     ($search:ident) => {
-        impl<E> $search<E> {
-            /// Folds, score and other options of the validation. Those of fits are replaced by the options
-            /// of [`fit`](Self::fit).
-            ///
-            /// ```
-            /// use tharsis_learn::model_selection::{Folds, Validation};
-            /// let validation = Validation { cv: 3.into(), ..Validation::default() };
-            /// assert!(matches!(validation.cv, Folds::Count(3)));
-            /// ```
-            pub fn validation(mut self, validation: impl Into<Validation>) -> $search<E> {
-                self.search.validation = validation.into();
-                self
-            }
-        }
-
         impl<E: Estimator<Fitted: Predict> + Params + Clone> $search<E> {
             /// Fits all candidates on the folds, and the best one on all samples (n, d) and targets. Weights
             /// of samples, if there are any, are those of fits and of scores.
@@ -145,34 +129,55 @@ macro_rules! options {
 options!(GridSearchCV);
 options!(RandomizedSearchCV);
 
-macro_rules! nested {
-    ($search:ident, $name:literal, $known:expr) => {
+/// The options of the validation, and the parameters of the estimator: both are of the part `search` that all
+/// searches have. `$known` are scikit-learn's names of their own parameters.
+macro_rules! searches {
+    ($search:ident, $name:expr, $known:expr) => {
+        impl<E> $search<E> {
+            /// Folds, score and other options of the validation. Those of fits are replaced by the options
+            /// of [`fit`](Self::fit).
+            ///
+            /// ```
+            /// use tharsis_learn::model_selection::{Folds, Validation};
+            /// let validation = Validation { cv: 3.into(), ..Validation::default() };
+            /// assert!(matches!(validation.cv, Folds::Count(3)));
+            /// ```
+            pub fn validation(
+                mut self,
+                validation: impl Into<$crate::model_selection::Validation>,
+            ) -> $search<E> {
+                self.search.validation = validation.into();
+                self
+            }
+        }
+
         /// The parameters of the estimator, behind `estimator__`.
-        impl<E: Params> Params for $search<E> {
+        impl<E: $crate::params::Params> $crate::params::Params for $search<E> {
             fn estimator(&self) -> &'static str {
                 $name
             }
 
-            fn params(&self) -> Vec<(String, Setting)> {
-                inner("estimator", &self.search.estimator).collect()
+            fn params(&self) -> Vec<(String, $crate::params::Setting)> {
+                $crate::held::inner("estimator", &self.search.estimator).collect()
             }
 
             #[track_caller]
-            fn set(&mut self, name: &str, value: &Setting) -> Result<()> {
+            fn set(&mut self, name: &str, value: &$crate::params::Setting) -> $crate::Result<()> {
                 match name.strip_prefix("estimator__") {
                     Some(inner) => self.search.estimator.set(inner, value),
-                    None => Err(unknown($name, $known, name)),
+                    None => Err($crate::held::unknown($name, $known, name)),
                 }
             }
         }
     };
 }
-nested!(
+pub(super) use searches;
+searches!(
     GridSearchCV,
     "GridSearchCV",
     &["cv", "error_score", "estimator", "param_grid", "refit", "return_train_score", "scoring"]
 );
-nested!(
+searches!(
     RandomizedSearchCV,
     "RandomizedSearchCV",
     &["cv", "error_score", "estimator", "n_iter", "param_distributions", "random_state", "refit", "scoring"]

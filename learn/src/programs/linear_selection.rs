@@ -6,11 +6,12 @@ use super::model::{array, classes, model, numbers, real, supervised_score, whole
 use super::object::{Class, Instance};
 use crate::linear_model::{
     ARDRegression, BayesianRidge, ElasticNetCV, FittedARDRegression, FittedBayesianRidge, FittedElasticNetCV,
-    FittedLars, FittedLassoLarsCV, FittedLassoLarsIC, FittedOrthogonalMatchingPursuit,
-    FittedOrthogonalMatchingPursuitCV, FittedRidgeCV, FittedRidgeClassifierCV, Lars, LassoCV, LassoLars,
-    LassoLarsCV, LassoLarsIC, OrthogonalMatchingPursuit, OrthogonalMatchingPursuitCV, RidgeCV,
-    RidgeClassifierCV,
+    FittedLars, FittedLassoLarsCV, FittedLassoLarsIC, FittedLogisticRegressionCV,
+    FittedOrthogonalMatchingPursuit, FittedOrthogonalMatchingPursuitCV, FittedRidgeCV,
+    FittedRidgeClassifierCV, Lars, LassoCV, LassoLars, LassoLarsCV, LassoLarsIC, LogisticRegressionCV,
+    OrthogonalMatchingPursuit, OrthogonalMatchingPursuitCV, RidgeCV, RidgeClassifierCV,
 };
+use tharsis_numeric::Tensor;
 use tharsis_numeric::protocol::{Scope, Value};
 use tharsis_programs::{Kind, Param, Preset, Row};
 
@@ -22,6 +23,8 @@ static BAYESIAN_RIDGE: Class =
     Class { absent: &["scores_", "X_scale_"], ..Class::supervised("BayesianRidge") };
 static ARD_REGRESSION: Class =
     Class { absent: &["scores_", "X_scale_"], ..Class::supervised("ARDRegression") };
+static LOGISTIC_CV: Class =
+    Class { absent: &["coefs_paths_", "scores_"], ..Class::supervised("LogisticRegressionCV") };
 static LARS: Class = Class::supervised("Lars");
 static LASSO_LARS: Class = Class::supervised("LassoLars");
 static LASSO_LARS_CV: Class = Class::supervised("LassoLarsCV");
@@ -72,6 +75,46 @@ const JITTER: Param = Param::new("jitter", REAL_OR_NONE, Preset::None).keyword()
 const fn small(name: &'static str) -> Param {
     Param::new(name, Kind::Real, Preset::Real(1e-6)).keyword()
 }
+
+const LOGISTIC: &[Param] = &[
+    Param::new("Cs", Kind::OneOf(&[Kind::Integer, Kind::Array]), Preset::Integer(10)).keyword(),
+    Param::new("l1_ratios", Kind::OneOf(&[WARN, Kind::Array, Kind::None]), Preset::Text("warn"))
+        .keyword()
+        .fixed(),
+    FIT_INTERCEPT,
+    CV,
+    Param::new("dual", Kind::Boolean, Preset::Boolean(false)).keyword().fixed(),
+    Param::new(
+        "penalty",
+        Kind::Choice(&["l1", "l2", "elasticnet", "deprecated"]),
+        Preset::Text("deprecated"),
+    )
+    .keyword()
+    .only(Kind::Choice(&["l2", "deprecated"])),
+    Param::new("scoring", Kind::OneOf(&[Kind::Text, Kind::None]), Preset::Text("warn")).keyword(),
+    Param::new(
+        "solver",
+        Kind::Choice(&["lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"]),
+        Preset::Text("lbfgs"),
+    )
+    .keyword()
+    .fixed(),
+    TOL,
+    Param::new("max_iter", Kind::Integer, Preset::Integer(100)).keyword(),
+    Param::new("class_weight", Kind::Anything, Preset::None).keyword().fixed(),
+    N_JOBS,
+    super::args::VERBOSE,
+    Param::new("refit", Kind::Boolean, Preset::Boolean(true)).keyword(),
+    Param::new("intercept_scaling", Kind::Real, Preset::Real(1.0)).keyword().fixed(),
+    RANDOM_STATE,
+    // Attributes as they were before scikit-learn 1.8, where it has not been told otherwise.
+    Param::new("use_legacy_attributes", Kind::OneOf(&[WARN, Kind::Boolean]), Preset::Text("warn"))
+        .keyword()
+        .fixed(),
+];
+
+/// A default of scikit-learn that is to change.
+const WARN: Kind = Kind::Choice(&["warn"]);
 
 /// The linear models that choose their penalty or their features.
 pub(super) const ROWS: &[Row<Value, Scope>] = &[
@@ -148,6 +191,12 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         ],
         "an elastic net whose penalty is chosen by folds",
         |args, _| Instance::made::<ElasticNetCV>(&ELASTIC_NET_CV, args),
+    ),
+    class(
+        "sk.linear_model.LogisticRegressionCV",
+        LOGISTIC,
+        "probabilities of classes, with a penalty that is chosen by folds",
+        |args, _| Instance::made::<LogisticRegressionCV>(&LOGISTIC_CV, args),
     ),
     class(
         "sk.linear_model.BayesianRidge",
@@ -420,3 +469,27 @@ model!(
         "n_nonzero_coefs_" => m.n_nonzero_coefs.map_or(Value::None, whole),
     },
 );
+
+model!(
+    FittedLogisticRegressionCV,
+    maps: [decision_function, predict, predict_log_proba, predict_proba],
+    score: |m, x, y, options| supervised_score(m, x, y, options),
+    converged: |m| m.model.converged,
+    attributes: |m| {
+        "C_" => numbers(&vec![m.c; m.model.coef.nrows()]),
+        "Cs_" => numbers(&m.cs),
+        "classes_" => classes(&m.model.classes),
+        "coef_" => array(&m.model.coef),
+        "intercept_" => array(&m.model.intercept),
+        "l1_ratio_" => numbers(&vec![0.0; m.model.coef.nrows()]),
+        "l1_ratios_" => numbers(&[0.0]),
+        "n_iter_" => steps(m),
+    },
+);
+
+/// Steps of the fits; (1, folds, values), int64.
+fn steps(model: &FittedLogisticRegressionCV) -> Value {
+    let (folds, values) = model.n_iter.dim();
+    let steps: Vec<i64> = model.n_iter.iter().map(|&steps| steps as i64).collect();
+    Value::Tensor(Tensor::from_elements(&[1, folds, values], &steps))
+}

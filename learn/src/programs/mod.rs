@@ -12,6 +12,7 @@ mod args;
 mod classification;
 mod cluster;
 mod clusterings;
+mod columns;
 mod covariance;
 mod decomposition;
 mod discriminant;
@@ -20,6 +21,7 @@ mod dummy;
 mod encoders;
 mod feature_selection;
 mod generalized;
+mod halving;
 mod held;
 mod holding;
 mod impute;
@@ -85,7 +87,9 @@ pub const TABLES: Tables = &[
     trees::ROWS,
     holding::ROWS,
     pipelines::ROWS,
+    columns::ROWS,
     searches::ROWS,
+    halving::ROWS,
     methods::ROWS,
     classification::ROWS,
     ranking::ROWS,

@@ -302,6 +302,10 @@ impl Instance {
 fn configured<E: Params>(args: &Bound<Value>, mut estimator: E) -> Result<E, Failure> {
     for (name, _) in estimator.params() {
         let Some((_, value)) = args.iter().find(|(param, _)| *param == name) else { continue };
+        // A default that is to change in scikit-learn, which means the one that the estimator has.
+        if value.look().equals(&Look::Text("warn")) {
+            continue;
+        }
         if name == N_ESTIMATORS.name {
             kept(args, &name, 1)?;
         }

@@ -9,30 +9,31 @@ use super::object::{Class, Instance};
 use crate::base::{Predict, Task};
 use crate::held::{AnyEstimator, Classifies, FittedAny, Regresses, Tells};
 use crate::model_selection::{
-    Candidate, CvResults, Distribution, ErrorScore, FittedSearch, Folds, GridSearchCV, ParamDistributions,
-    ParamGrid, RandomizedSearchCV, Scoring, Validation,
+    Candidate, Distribution, ErrorScore, FittedSearch, Folds, GridSearchCV, ParamDistributions, ParamGrid,
+    RandomizedSearchCV, Scoring, Validation,
 };
 use crate::params::Setting;
 use tharsis_numeric::protocol::{Failure, Scope, Value};
 use tharsis_numeric::{DType, Scalar};
 use tharsis_programs::{Argument, Bound, Kind, Param, Preset, Row};
 
-static GRID: Class = Class { absent: ABSENT, ..Class::supervised("GridSearchCV") };
-static RANDOMIZED: Class = Class { absent: ABSENT, ..Class::supervised("RandomizedSearchCV") };
+static OF_GRIDS: Class = Class { absent: ABSENT, ..Class::supervised("GridSearchCV") };
+static OF_DRAWS: Class = Class { absent: ABSENT, ..Class::supervised("RandomizedSearchCV") };
 
-const ABSENT: &[&str] = &["best_estimator_", "refit_time_", "scorer_"];
+pub(super) const ABSENT: &[&str] = &["best_estimator_", "refit_time_", "scorer_"];
 
-const ESTIMATOR: Param = Param::needed("estimator", Kind::Object);
+pub(super) const ESTIMATOR: Param = Param::needed("estimator", Kind::Object);
+pub(super) const GRID: Param = Param::needed("param_grid", Kind::Anything);
 /// A name, or several of them.
-const SCORING: Param =
+pub(super) const SCORING: Param =
     Param::new("scoring", Kind::OneOf(&[Kind::Text, Kind::Sequence, Kind::None]), Preset::None).keyword();
 /// Whether the best candidate is fitted to all samples; of several scores the name of the one that chooses.
-const REFIT: Param =
+pub(super) const REFIT: Param =
     Param::new("refit", Kind::OneOf(&[Kind::Boolean, Kind::Text]), Preset::Boolean(true)).keyword();
 const CV: Param = Param::new("cv", INTEGER_OR_NONE, Preset::None).keyword();
 const PRE_DISPATCH: Param =
     Param::new("pre_dispatch", Kind::OneOf(&[Kind::Integer, Kind::Text]), Preset::Text("2*n_jobs")).keyword();
-const ERROR_SCORE: Param =
+pub(super) const ERROR_SCORE: Param =
     Param::new("error_score", Kind::OneOf(&[Kind::Choice(&["raise"]), Kind::Real]), Preset::Real(f64::NAN))
         .keyword();
 const TRAIN: Param = Param::new("return_train_score", Kind::Boolean, Preset::Boolean(false)).keyword();
@@ -41,30 +42,19 @@ const TRAIN: Param = Param::new("return_train_score", Kind::Boolean, Preset::Boo
 pub(super) const ROWS: &[Row<Value, Scope>] = &[
     class(
         "sk.model_selection.GridSearchCV",
-        &[
-            ESTIMATOR,
-            Param::needed("param_grid", Kind::Anything),
-            SCORING,
-            N_JOBS,
-            REFIT,
-            CV,
-            VERBOSE,
-            PRE_DISPATCH,
-            ERROR_SCORE,
-            TRAIN,
-        ],
+        &[ESTIMATOR, GRID, SCORING, N_JOBS, REFIT, CV, VERBOSE, PRE_DISPATCH, ERROR_SCORE, TRAIN],
         "a fit with the best of all combinations of some parameters, by scores on folds",
         |args, _| {
-            let grids = grids(args.value("param_grid")?)?;
+            let grids = grids(args, "param_grid")?;
             let validation = validation(args)?;
             let estimator = args.value("estimator")?;
             let classifier = any::<Classifies>(estimator)?;
             if classifier.check().is_ok() {
                 let search = GridSearchCV::new(classifier, grids).validation(validation);
-                return Instance::made_from(&GRID, args, search);
+                return Instance::made_from(&OF_GRIDS, args, search);
             }
             let search = GridSearchCV::new(any::<Regresses>(estimator)?, grids).validation(validation);
-            Instance::made_from(&GRID, args, search)
+            Instance::made_from(&OF_GRIDS, args, search)
         },
     ),
     class(
@@ -88,9 +78,9 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             let estimator = args.value("estimator")?;
             let classifier = any::<Classifies>(estimator)?;
             if classifier.check().is_ok() {
-                return Instance::made_from(&RANDOMIZED, args, randomized(args, classifier)?);
+                return Instance::made_from(&OF_DRAWS, args, randomized(args, classifier)?);
             }
-            Instance::made_from(&RANDOMIZED, args, randomized(args, any::<Regresses>(estimator)?)?)
+            Instance::made_from(&OF_DRAWS, args, randomized(args, any::<Regresses>(estimator)?)?)
         },
     ),
 ];
@@ -99,43 +89,55 @@ fn randomized<T: Tells>(
     args: &Bound<Value>,
     estimator: AnyEstimator<T>,
 ) -> Result<RandomizedSearchCV<AnyEstimator<T>>, Failure> {
-    let mut drawn = ParamDistributions::new();
-    for (name, values) in dictionary(args.value("param_distributions")?, no_distributions)? {
-        drawn = drawn.draw(name, Distribution::Choice(settings(values)?));
-    }
-    let search = RandomizedSearchCV::new(estimator, drawn).n_iter(count(args, "n_iter", 1)?);
+    let search = RandomizedSearchCV::new(estimator, drawn(args)?).n_iter(count(args, "n_iter", 1)?);
     Ok(search.random_state(seed(args)?).validation(validation(args)?))
 }
 
+/// The lists from which the values of parameters are drawn.
+///
+/// # Errors
+/// `ValueError` for anything else than a dictionary of lists.
+pub(super) fn drawn(args: &Bound<Value>) -> Result<ParamDistributions, Failure> {
+    let name = "param_distributions";
+    let kinds = "an instance of 'dict', an instance of 'list' or an instance of 'tuple'";
+    let mut drawn = ParamDistributions::new();
+    for (name, values) in dictionary(args.value(name)?, args.owner(), (name, kinds))? {
+        drawn = drawn.draw(name, Distribution::Choice(settings(values)?));
+    }
+    Ok(drawn)
+}
+
 /// The entries of a dictionary.
-fn dictionary(value: &Value, wanted: impl Fn(String) -> String) -> Result<&[(String, Value)], Failure> {
+fn dictionary<'a>(
+    value: &'a Value,
+    owner: &str,
+    (name, kinds): (&str, &str),
+) -> Result<&'a [(String, Value)], Failure> {
     match value {
         Value::Dictionary(entries) => Ok(entries),
-        _ => Err(Failure::value(wanted(value.look().to_string()))),
+        _ => Err(Failure::value(format!(
+            "The '{name}' parameter of {owner} must be {kinds}. Got {} instead.",
+            value.look()
+        ))),
     }
-}
-
-fn no_grid(found: String) -> String {
-    format!(
-        "The 'param_grid' parameter of GridSearchCV must be an instance of 'dict' or an instance of 'list'. Got \
-         {found} instead."
-    )
-}
-
-fn no_distributions(found: String) -> String {
-    format!(
-        "The 'param_distributions' parameter of RandomizedSearchCV must be an instance of 'dict', an instance of \
-         'list' or an instance of 'tuple'. Got {found} instead."
-    )
 }
 
 /// The grids of a dictionary, or of a list of them.
-fn grids(value: &Value) -> Result<Vec<ParamGrid>, Failure> {
+///
+/// # Errors
+/// `ValueError` for anything else.
+pub(super) fn grids(args: &Bound<Value>, name: &str) -> Result<Vec<ParamGrid>, Failure> {
+    grids_in(args.value(name)?, args.owner(), name)
+}
+
+fn grids_in(value: &Value, owner: &str, name: &str) -> Result<Vec<ParamGrid>, Failure> {
     if let Value::List(parts) | Value::Tuple(parts) = value {
-        return Ok(parts.iter().map(grids).collect::<Result<Vec<_>, _>>()?.concat());
+        let parts = parts.iter().map(|part| grids_in(part, owner, name));
+        return Ok(parts.collect::<Result<Vec<_>, _>>()?.concat());
     }
+    let kinds = "an instance of 'dict' or an instance of 'list'";
     let mut grid = ParamGrid::new();
-    for (name, values) in dictionary(value, no_grid)? {
+    for (name, values) in dictionary(value, owner, (name, kinds))? {
         grid = grid.values(name, settings(values)?);
     }
     Ok(vec![grid])
@@ -161,7 +163,10 @@ fn settings(values: &Value) -> Result<Vec<Setting>, Failure> {
 }
 
 /// The options of the validation.
-fn validation(args: &Bound<Value>) -> Result<Validation, Failure> {
+///
+/// # Errors
+/// `ValueError` for folds and scores that do not exist; `NotImplemented` without a last fit.
+pub(super) fn validation(args: &Bound<Value>) -> Result<Validation, Failure> {
     let cv = match integer_if_given(args, "cv")? {
         None => Folds::default(),
         Some(_) => count(args, "cv", 2)?.into(),
@@ -222,10 +227,15 @@ fn candidate(candidate: &Candidate) -> Value {
     Value::Dictionary(candidate.iter().map(|(name, value)| (name.clone(), value_of(value))).collect())
 }
 
-/// scikit-learn's `cv_results_`; `main` is the name of the score that chooses.
-fn results(found: &CvResults, main: &str) -> Value {
+/// scikit-learn's `cv_results_`, behind columns that other results have not.
+pub(super) fn results_of<M: Predict>(
+    search: &FittedSearch<M>,
+    further: impl IntoIterator<Item = (&'static str, Value)>,
+) -> Value {
+    let (found, main) = (&search.cv_results, search.scored_by());
     let splits = found.split_test_score.ncols();
-    let mut entries: Vec<(String, Value)> = Vec::new();
+    let mut entries: Vec<(String, Value)> =
+        further.into_iter().map(|(name, column)| (name.to_owned(), column)).collect();
     let mut add = |name: String, column: &str| {
         if let Some(found) = found.column(column) {
             entries.push((name, numbers(&found.to_vec())));
@@ -285,7 +295,7 @@ macro_rules! searches {
                     "best_params_" => Some(candidate(&self.best_params)),
                     "best_score_" => Some(real(self.best_score)),
                     "classes_" => self.class_labels().map(classes),
-                    "cv_results_" => Some(results(&self.cv_results, self.scored_by())),
+                    "cv_results_" => Some(results_of(self, [])),
                     "multimetric_" => Some(Value::Number(Scalar::Bool(!self.cv_results.further.is_empty()))),
                     "n_splits_" => Some(whole(self.n_splits)),
                     _ => None,

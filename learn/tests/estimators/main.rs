@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod clusters;
+mod columns;
 mod contract;
 mod distances;
 mod edges;

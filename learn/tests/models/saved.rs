@@ -22,7 +22,7 @@ use tharsis_learn::multiclass::*;
 use tharsis_learn::multioutput::*;
 use tharsis_learn::naive_bayes::*;
 use tharsis_learn::neighbors::*;
-use tharsis_learn::pipeline::{FittedPipeline, Pipeline};
+use tharsis_learn::pipeline::{FeatureUnion, FittedPipeline, Pipeline};
 use tharsis_learn::preprocessing::*;
 use tharsis_learn::random_projection::*;
 use tharsis_learn::svm::*;
@@ -340,6 +340,12 @@ round_trips! {
     local_outlier_factor: |x, _, _| LocalOutlierFactor::new().novelty(true).fit(x, ..), [score_samples];
     radius_classifier: |x, labels, _| RadiusNeighborsClassifier::new().radius(9.0).fit(x, labels, ..), [predict_proba];
     radius_regressor: |x, _, y| RadiusNeighborsRegressor::new().fit(x, y, ..), [predict];
+    sequential_selector: |x, _, y| SequentialFeatureSelector::new(Ridge::new()).fit(x, y, ..), [transform];
+    column_transformer: |x, labels, _| {
+        let inner = FeatureUnion::new().part("scale", StandardScaler::new()).passthrough("same").weight("same", 2.0);
+        let outer = ColumnTransformer::new().part("code", TargetEncoder::new(), [1]).part("both", inner, [0, 2]);
+        outer.remainder(Remainder::passthrough()).fit_any(&x.round(0), Some(labels), &(..).into())
+    }, [transform];
     normalizer: |_, _, _| Ok(Normalizer::new().norm(Norm::Max)), [transform];
     binarizer: |_, _, _| Ok(Binarizer::new().threshold(1.25)), [transform];
 }

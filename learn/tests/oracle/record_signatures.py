@@ -9,6 +9,8 @@ import inspect
 import re
 import sys
 
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+
 for line in sys.stdin:
     name = line.strip()
     module, _, bare = name.removeprefix("sk.").rpartition(".")

@@ -28,7 +28,11 @@ fn reply(request: &Json) -> Json {
 /// that hold one.
 fn with_members(request: &mut Json) {
     let text = request.to_string();
-    let members = [("member_bayes", "sk.naive_bayes.GaussianNB"), ("member_ridge", "sk.linear_model.Ridge")];
+    let members = [
+        ("member_bayes", "sk.naive_bayes.GaussianNB"),
+        ("member_ridge", "sk.linear_model.Ridge"),
+        ("member_scaler", "sk.preprocessing.StandardScaler"),
+    ];
     for (name, class) in members {
         if let (true, Some(steps)) = (text.contains(name), request["prog"].as_array_mut()) {
             steps.insert(0, json!([name, class, []]));
@@ -90,11 +94,24 @@ fn params(class: &str) -> Json {
         _ if class.contains("Voting") || class.contains("Stacking") => {
             json!({"estimators": [{"t": ["a", member(class)]}]})
         }
+        "sk.model_selection.HalvingGridSearchCV" => {
+            json!({"estimator": member(class), "param_grid": {"o": {"fit_intercept": [true, false]}}})
+        }
         "sk.model_selection.GridSearchCV" => {
             json!({"estimator": member(class), "param_grid": {"o": {"alpha": [0.5, 1.0]}}})
         }
+        "sk.model_selection.HalvingRandomSearchCV" => {
+            let drawn = json!({"o": {"fit_intercept": [true, false]}});
+            json!({"estimator": member(class), "param_distributions": drawn})
+        }
         "sk.model_selection.RandomizedSearchCV" => {
             json!({"estimator": member(class), "param_distributions": {"o": [["alpha", [0.5, 1.0]]]}})
+        }
+        "sk.compose.ColumnTransformer" => {
+            json!({"transformers": [{"t": ["a", {"$": "member_scaler"}, [0]]}], "remainder": "passthrough"})
+        }
+        "sk.pipeline.FeatureUnion" => {
+            json!({"transformer_list": [{"t": ["a", {"$": "member_scaler"}]}, {"t": ["b", "passthrough"]}]})
         }
         "sk.pipeline.Pipeline" => json!({"steps": [{"t": ["a", member(class)]}]}),
         _ if NEEDS_MEMBER.contains(&class) => json!({"estimator": member(class)}),

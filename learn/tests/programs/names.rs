@@ -363,6 +363,12 @@ const MEMBERS: &[(&str, &str, &str)] = &[
         "fit_transform inverse_transform predict score transform",
         "estimator_ n_features_ n_features_in_ ranking_ support_",
     ),
+    (
+        "ColumnTransformer",
+        "fit_transform transform",
+        "n_features_in_ named_transformers_ output_indices_ sparse_output_ transformers_",
+    ),
+    ("FeatureUnion", "fit_transform transform", "n_features_in_ named_transformers"),
     ("Pipeline", "predict score", "n_features_in_ named_steps"),
     (
         "GridSearchCV",
@@ -376,6 +382,13 @@ const MEMBERS: &[(&str, &str, &str)] = &[
         "best_estimator_ best_index_ best_params_ best_score_ cv_results_ multimetric_ n_features_in_ n_splits_ \
          refit_time_ scorer_",
     ),
+    ("HalvingGridSearchCV", "predict score", OF_HALVING),
+    ("HalvingRandomSearchCV", "predict score", OF_HALVING),
+    (
+        "LogisticRegressionCV",
+        "decision_function predict predict_log_proba predict_proba score",
+        "C_ Cs_ classes_ coef_ coefs_paths_ intercept_ l1_ratio_ l1_ratios_ n_features_in_ n_iter_ scores_",
+    ),
     ("SelectFromModel", MAPS_BACK, "estimator_ n_features_in_ threshold_"),
     ("SequentialFeatureSelector", MAPS_BACK, "n_features_in_ n_features_to_select_ support_"),
     (
@@ -387,6 +400,9 @@ const MEMBERS: &[(&str, &str, &str)] = &[
 
 const PREDICTS_CHANCES: &str = "predict predict_log_proba predict_proba score";
 const OF_NEIGHBORS: &str = "effective_metric_ effective_metric_params_ n_features_in_ n_samples_fit_";
+const OF_HALVING: &str = "best_estimator_ best_index_ best_params_ best_score_ cv_results_ max_resources_ min_resources_ \
+                          multimetric_ n_candidates_ n_features_in_ n_iterations_ n_possible_iterations_ \
+                          n_remaining_candidates_ n_required_iterations_ n_resources_ n_splits_ refit_time_ scorer_";
 const MAPS_BACK: &str = "fit_transform inverse_transform transform";
 const OF_BAYESIAN: &str =
     "X_offset_ X_scale_ alpha_ coef_ intercept_ lambda_ n_features_in_ n_iter_ scores_ sigma_";
@@ -402,7 +418,7 @@ const OF_FOREST_REGRESSORS: &str =
 /// Classes that need no fit.
 const STATELESS: [&str; 2] = ["Normalizer", "Binarizer"];
 
-fn members(class: &str) -> (Vec<&'static str>, Vec<&'static str>) {
+pub(super) fn members(class: &str) -> (Vec<&'static str>, Vec<&'static str>) {
     let bare = class.rsplit('.').next().unwrap();
     let found = MEMBERS.iter().find(|(name, ..)| *name == bare);
     let (_, methods, attributes) = found.unwrap_or_else(|| panic!("{class} has no line of members"));

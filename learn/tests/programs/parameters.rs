@@ -1,6 +1,6 @@
 //! Each row, called with each of its parameters at its default and at one other value.
 
-use super::{chosen, classes, inputs, labels, member, reply, rows, samples, samples_of, target};
+use super::{chosen, classes, inputs, labels, member, params, reply, rows, samples, samples_of, target};
 use serde_json::{Value as Json, json};
 use tharsis_programs::{Kind, Look, Made, Param, Place};
 
@@ -68,7 +68,12 @@ fn fitting(row: &str, param: &str) -> Option<Json> {
         (row, "n_features_to_select") if row.contains("feature_selection") => json!(2),
         (row, "max_samples" | "max_features") if row.contains("Bagging") => json!(0.5),
         (_, "init") if row.contains("MiniBatch") => json!("random"),
+        ("sk.linear_model.LogisticRegressionCV", "scoring") => json!("balanced_accuracy"),
+        ("sk.linear_model.LogisticRegressionCV", "refit") => json!(false),
         (_, "scoring" | "refit") => json!("r2"),
+        (_, "resource") => json!("alpha"),
+        (_, "max_resources") => json!(12),
+        ("sk.model_selection.HalvingRandomSearchCV", "min_resources") => json!(11),
         ("sk.feature_selection.SelectFromModel", "threshold") => json!("0.5*median"),
         ("sk.isotonic.IsotonicRegression", "y_min" | "y_max") => json!(0.25),
         (_, "k" | "zero_division") => json!(1),
@@ -111,7 +116,11 @@ fn needed(row: &str, param: &str) -> Json {
     let shifted = |by: f64| -> Json { (0..12).map(|at| json!(f64::from(at % 5) + by)).collect() };
     match param {
         "estimator" if row.contains('.') => member(row),
+        "param_grid" | "param_distributions" if row.contains("Halving") => {
+            json!({"o": {"fit_intercept": [true, false]}})
+        }
         "param_grid" | "param_distributions" => json!({"o": {"alpha": [0.5, 1.0]}}),
+        "transformers" | "transformer_list" => params(row)[param].clone(),
         "estimators" | "steps" => json!([{"t": ["a", member(row)]}]),
         "y_true" if is_regression => shifted(1.5),
         "y_pred" if is_regression => shifted(2.25),
@@ -211,6 +220,9 @@ fn each_parameter_is_taken_at_its_default_and_at_another_value() {
             // Ward's linkage has one metric.
             if param.name == "metric" && tells("linkage") {
                 extra.push(("linkage", json!("average")));
+            }
+            if param.name == "resource" {
+                extra.push(("max_resources", json!(3)));
             }
             if param.name == "max_samples" && row.params.iter().any(|param| draws(&param)) {
                 extra.push(("bootstrap", json!(true)));
