@@ -1,5 +1,5 @@
-//! Rounds of fits that hold a number for each sample: the same model from stores with and without room for
-//! a round, and what a round costs, by the tasks that it runs.
+//! Rounds of fits that hold a number for each sample: the same model from stores of all sizes in which a fit
+//! has room, and what a round costs, by the tasks that it runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ const ROUNDS: [usize; 3] = [2, 4, 6];
 /// Bytes of the memory of tasks.
 const MEMORY_BYTES: u64 = 1 << 26;
 
-/// An executor that can store so many bytes, and counts its tasks.
+/// An executor that counts its tasks.
 struct Counting {
     inner: LocalExecutor,
     tasks: AtomicU64,
@@ -34,51 +34,43 @@ impl Executor for Counting {
 }
 
 /// A fit of so many rounds, which gives the numbers of its model.
-type Fit<'a> = &'a dyn Fn(usize, FitOptions) -> Vec<f64>;
+type Fit<'a> = &'a dyn Fn(usize, FitOptions) -> tharsis_learn::Result<Vec<f64>>;
 
-/// The models of fits of some numbers of rounds, and their tasks.
-fn made(stored_bytes: u64, fit: Fit<'_>) -> [(Vec<f64>, u64); 3] {
-    ROUNDS.map(|rounds| {
+/// The model of a fit, and the tasks of it.
+type Made = (Vec<f64>, u64);
+
+/// Fits of some numbers of rounds; none if a store of so many bytes has no room for them.
+fn made(stored_bytes: u64, fit: Fit<'_>) -> Option<Vec<Made>> {
+    let of = |rounds: usize| {
         let limits = Limits { stored_bytes, ..Limits::new(1, MEMORY_BYTES) };
         let executor = Arc::new(Counting { inner: LocalExecutor::within(limits), tasks: AtomicU64::new(0) });
-        let model = fit(rounds, FitOptions::new().executor(executor.clone()));
-        (model, executor.tasks.load(Ordering::Relaxed))
-    })
-}
-
-/// Stores of a fit, in bytes for each sample, and how far models may be apart.
-struct Stores {
-    /// It has room for a round.
-    enough: u64,
-    /// It has not.
-    scarce: Option<u64>,
-    tolerance: f64,
-}
-
-/// Fits with a store of any size, one that has room for a round, and one that has not, to the same models.
-/// Each round of the second costs as much as the first one; those of the third make others again.
-fn check(rows: usize, stores: &Stores, fit: Fit<'_>) {
-    let bytes = |each: u64| each * rows as u64;
-    let tasks = |of: &[(Vec<f64>, u64); 3]| [of[0].1, of[1].1, of[2].1];
-    let is_even = |[few, some, many]: [u64; 3]| many - some == some - few;
-    let any = made(1 << 40, fit);
-    let same = |other: &[(Vec<f64>, u64); 3]| {
-        for ((any, _), (other, _)) in any.iter().zip(other) {
-            assert_eq!(any.len(), other.len());
-            for (a, b) in any.iter().zip(other) {
-                assert!((a - b).abs() <= stores.tolerance * (1.0 + a.abs()), "{b}, not {a}");
+        match fit(rounds, FitOptions::new().executor(executor.clone())) {
+            Ok(model) => Some((model, executor.tasks.load(Ordering::Relaxed))),
+            Err(error) => {
+                assert_eq!(error.class(), "MemoryError", "{error}");
+                None
             }
         }
     };
-    let held = made(bytes(stores.enough), fit);
-    same(&held);
-    assert!(is_even(tasks(&held)), "{:?}", tasks(&held));
-    if let Some(scarce) = stores.scarce {
-        let lineage = made(bytes(scarce), fit);
-        same(&lineage);
-        // Else the other store may have room for more than a round.
-        assert!(!is_even(tasks(&lineage)), "{:?}", tasks(&lineage));
+    ROUNDS.map(of).into_iter().collect()
+}
+
+/// Fits with stores of so many bytes for each sample, to the same models as with a store of any size. Tells
+/// for each size that has room whether each round costs as many tasks as the first one.
+fn check(rows: usize, sizes: &[u64], tolerance: f64, fit: Fit<'_>) -> Vec<(u64, bool)> {
+    let any = made(1 << 40, fit).expect("it has room");
+    let mut found = Vec::new();
+    for &size in sizes {
+        let Some(made) = made(size * rows as u64, fit) else { continue };
+        for ((any, _), (other, _)) in any.iter().zip(&made) {
+            assert_eq!(any.len(), other.len());
+            for (a, b) in any.iter().zip(other) {
+                assert!((a - b).abs() <= tolerance * (1.0 + a.abs()), "{size}: {b}, not {a}");
+            }
+        }
+        found.push((size, made[2].1 - made[1].1 == made[1].1 - made[0].1));
     }
+    found
 }
 
 /// Samples of one feature.
@@ -86,45 +78,50 @@ fn samples(rows: usize) -> Tensor {
     default_rng(4).normal(0.0, 1.0, &[rows, 1]).execute().unwrap()
 }
 
+/// A fit of trees needs a store for more than three times the weights of a round, so that each of these has
+/// room for what a round holds.
 #[test]
-fn a_round_of_boosted_classifiers_costs_what_the_first_one_does() {
-    const ROWS: usize = 400_000;
+fn boosted_classifiers_are_the_same_from_stores_of_all_sizes() {
+    const ROWS: usize = 100_000;
     let x = samples(ROWS);
     // A quarter of the labels says nothing, so that no round is without mistakes.
     let noise = default_rng(5).random(&[ROWS]).less(0.25);
     let y = x.squeeze(Some(&[1])).greater(0.0).not_equal(noise).astype(DType::I64).execute().unwrap();
-    // A round holds 17 bytes for each sample, and the weights of one round are more than a third of the
-    // store.
-    check(ROWS, &Stores { enough: 20, scarce: Some(12), tolerance: 1e-9 }, &|rounds, options| {
+    let found = check(ROWS, &[20, 80, 400, 4_000], 1e-9, &|rounds, options| {
         let estimator = AdaBoostClassifier::new().n_estimators(rounds).learning_rate(0.1);
-        let model = estimator.fit(&x, &y, options).unwrap();
+        let model = estimator.fit(&x, &y, options)?;
         assert_eq!(model.estimators.len(), rounds);
-        [model.estimator_weights, model.estimator_errors].concat()
+        Ok([model.estimator_weights, model.estimator_errors].concat())
     });
+    assert!(found.contains(&(4_000, true)), "{found:?}");
 }
 
 #[test]
-fn a_round_of_boosted_regressors_costs_what_the_first_one_does() {
-    const ROWS: usize = 400_000;
+fn boosted_regressors_are_the_same_from_stores_of_all_sizes() {
+    const ROWS: usize = 50_000;
     let x = samples(ROWS);
     let y = x.squeeze(Some(&[1])).square().execute().unwrap();
-    // Draws sort a number for each sample. One that rounding changes is another sample, of so many.
-    check(ROWS, &Stores { enough: 64, scarce: None, tolerance: 1e-4 }, &|rounds, options| {
+    // A draw that rounding changes is another sample, of so many.
+    let found = check(ROWS, &[100, 400, 4_000], 1e-2, &|rounds, options| {
         let estimator = AdaBoostRegressor::new().n_estimators(rounds).learning_rate(0.1);
-        let model = estimator.fit(&x, &y, options).unwrap();
+        let model = estimator.fit(&x, &y, options)?;
         assert_eq!(model.estimators.len(), rounds);
-        [model.estimator_weights, model.estimator_errors].concat()
+        Ok([model.estimator_weights, model.estimator_errors].concat())
     });
+    assert!(found.iter().any(|(size, _)| *size == 4_000), "{found:?}");
 }
 
+/// A step holds four numbers for each sample, before and behind it: 64 bytes. Those of one step are more than
+/// a third of a store of less than 96.
 #[test]
-fn a_step_of_parts_costs_what_the_first_one_does() {
+fn a_step_of_parts_costs_what_the_first_one_does_in_a_store_for_one() {
     const ROWS: usize = 200_000;
     let x = default_rng(6).random(&[ROWS, 4]).execute().unwrap();
-    // A step holds four numbers for each sample, before and behind it.
-    check(ROWS, &Stores { enough: 80, scarce: Some(50), tolerance: 1e-9 }, &|rounds, options| {
-        let model = NMF::new().n_components(3).tol(0.0).max_iter(rounds).fit(&x, options).unwrap();
+    let found = check(ROWS, &[60, 84, 94, 400], 1e-9, &|rounds, options| {
+        let model = NMF::new().n_components(3).tol(0.0).max_iter(rounds).fit(&x, options)?;
         assert_eq!(model.n_iter, rounds);
-        model.components.iter().copied().chain([model.reconstruction_err]).collect()
+        Ok(model.components.iter().copied().chain([model.reconstruction_err]).collect())
     });
+    assert!(found.iter().all(|&(size, is_even)| is_even == (64 <= size)), "{found:?}");
+    assert!(found.iter().any(|(size, _)| (64..96).contains(size)), "no such store has room: {found:?}");
 }
