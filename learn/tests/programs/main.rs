@@ -4,6 +4,7 @@
 // A test may stop where it fails, also in what its functions share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod contract;
 mod extremes;
 mod fits;
 mod members;

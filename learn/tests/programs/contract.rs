@@ -1,0 +1,261 @@
+//! The contract of all estimators, held by tests that go through the classes of programs, so that none is
+//! left out: second fits, parts of samples, chunks and weights.
+
+use super::names::members;
+use super::{classes, inputs, is_of_labels, params, reply, samples_of, target};
+use serde_json::{Value as Json, json};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Methods whose results are compared.
+const METHODS: [&str; 5] = ["predict", "predict_proba", "decision_function", "transform", "score_samples"];
+
+/// Parameters that make a class small, or that it needs.
+fn small(class: &str) -> Json {
+    let mut params = params(class);
+    let keywords = params.as_object_mut().unwrap();
+    if ["Forest", "Trees", "AdaBoost"].iter().any(|word| class.contains(word)) {
+        keywords.insert("n_estimators".to_owned(), json!(7));
+    }
+    if class.contains("HistGradient") {
+        keywords.insert("max_iter".to_owned(), json!(7));
+    }
+    params
+}
+
+/// The shape and the numbers of a result.
+type Numbers = (Vec<u64>, Vec<f64>);
+
+fn number(json: &Json) -> f64 {
+    match json {
+        Json::Bool(is_true) => f64::from(u8::from(*is_true)),
+        Json::Object(object) => match object["f"].as_str().unwrap() {
+            "nan" => f64::NAN,
+            "inf" => f64::INFINITY,
+            _ => f64::NEG_INFINITY,
+        },
+        number => number.as_f64().unwrap_or_else(|| panic!("{number} is no number")),
+    }
+}
+
+/// The numbers of an array in a reply, of a sparse one too.
+fn numbers(result: &Json) -> Numbers {
+    fn flat(json: &Json, found: &mut Vec<f64>) {
+        match json {
+            Json::Array(parts) => parts.iter().for_each(|part| flat(part, found)),
+            other => found.push(number(other)),
+        }
+    }
+    let mut found = Vec::new();
+    let Some(array) = result.get("arr") else {
+        return (Vec::new(), vec![number(result)]);
+    };
+    flat(&array["lit"], &mut found);
+    (array["shape"].as_array().unwrap().iter().map(|extent| extent.as_u64().unwrap()).collect(), found)
+}
+
+/// The methods of a class that are compared.
+fn methods_of(class: &str) -> Vec<&'static str> {
+    let (known, _) = members(class);
+    METHODS.into_iter().filter(|method| known.contains(method)).collect()
+}
+
+/// Runs a function of each of several things, on a few threads, and collects the mistakes that it tells.
+fn mistakes<T: Sync>(of: &[T], look: impl Fn(&T) -> Vec<String> + Sync) -> Vec<String> {
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some(thing) = of.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let found = look(thing);
+                    wrong.lock().unwrap().extend(found);
+                }
+            });
+        }
+    });
+    let mut wrong = wrong.into_inner().unwrap();
+    wrong.sort();
+    wrong
+}
+
+/// Whether two results are the same to a part of the largest number of the first.
+fn are_near((shape, a): &Numbers, (other_shape, b): &Numbers, tolerance: f64) -> bool {
+    let scale = a.iter().filter(|a| a.is_finite()).fold(0.0f64, |most, a| most.max(a.abs()));
+    let near = |(a, b): (&f64, &f64)| {
+        a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= tolerance * scale.max(f64::MIN_POSITIVE)
+    };
+    shape == other_shape && a.len() == b.len() && a.iter().zip(b).all(near)
+}
+
+/// A program of two estimators of a class, of which the second one is fitted to other samples before.
+#[test]
+fn a_second_fit_makes_the_model_of_a_first_one() {
+    let all = classes();
+    let wrong = mistakes(&all, |class| {
+        let (x, y) = (samples_of(class), target(class));
+        let other = if class.ends_with("KernelCenterer") { x.clone() } else { json!({"$": "other"}) };
+        let (other, other_y) =
+            if is_of_labels(class) { (json!([7, 9, 9]), Json::Null) } else { (other, y.clone()) };
+        let mut program = vec![
+            json!(["other", "np.add", [x, 1]]),
+            json!(["a", class, [], small(class)]),
+            json!(["b", class, [], small(class)]),
+            json!(["_", "sk.fit", [{"$": "a"}, x, y]]),
+            json!(["_", "sk.fit", [{"$": "b"}, other, other_y]]),
+            json!(["_", "sk.fit", [{"$": "b"}, x, y]]),
+        ];
+        let methods = methods_of(class);
+        let mut out = Vec::new();
+        for method in &methods {
+            for model in ["a", "b"] {
+                let name = format!("{method}_{model}");
+                program.push(json!([name, format!("sk.{method}"), [{"$": model}, x]]));
+                out.push(name);
+            }
+        }
+        let found = reply(&json!({"in": inputs(), "prog": program, "out": out}));
+        if found["ok"] != true {
+            return vec![format!("{class}: {found}")];
+        }
+        let result = |method: &str, model: &str| &found["out"][format!("{method}_{model}")];
+        let differ = methods.iter().filter(|method| result(method, "a") != result(method, "b"));
+        differ.map(|method| format!("{class}.{method} differs")).collect()
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Samples do not change what a model tells of those beside them.
+#[test]
+fn a_part_of_the_samples_is_told_what_all_are() {
+    let all: Vec<&str> = classes().into_iter().filter(|class| !class.ends_with("KernelCenterer")).collect();
+    let wrong = mistakes(&all, |class| {
+        let x = samples_of(class);
+        let rows = [7, 2, 11];
+        let mut program = vec![
+            json!(["m", class, [], small(class)]),
+            json!(["_", "sk.fit", [{"$": "m"}, x, target(class)]]),
+            json!(["part", "np.take", [x, rows], {"axis": 0}]),
+        ];
+        let methods = methods_of(class);
+        let mut out = Vec::new();
+        for method in &methods {
+            for (of, of_what) in [("all", &x), ("part", &json!({"$": "part"}))] {
+                let name = format!("{method}_{of}");
+                program.push(json!([name, format!("sk.{method}"), [{"$": "m"}, of_what]]));
+                out.push(name);
+            }
+        }
+        let found = reply(&json!({"in": inputs(), "prog": program, "out": out}));
+        if found["ok"] != true {
+            return vec![format!("{class}: {found}")];
+        }
+        let mut wrong = Vec::new();
+        for method in &methods {
+            let [(shape, all), (part_shape, part)] =
+                ["all", "part"].map(|of| numbers(&found["out"][format!("{method}_{of}")]));
+            let width = all.len() / 12;
+            let taken: Vec<f64> =
+                rows.iter().flat_map(|&row| &all[row * width..(row + 1) * width]).copied().collect();
+            let expected = ([&[3], &shape[1..]].concat(), taken);
+            if !are_near(&expected, &(part_shape, part.clone()), 1e-9) {
+                wrong.push(format!("{class}.{method}: {part:?}, not {:?}", expected.1));
+            }
+        }
+        wrong
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The results of all methods of a class, after a fit to some rows of the samples with weights.
+fn weighted(class: &str, rows: &[usize], weights: &[f64], context: &Json) -> Result<Vec<Numbers>, String> {
+    let mut program = vec![
+        json!(["m", class, [], small(class)]),
+        json!(["some", "np.take", [samples_of(class), rows], {"axis": 0}]),
+        json!(["some_y", "np.take", [target(class), rows], {"axis": 0}]),
+    ];
+    let mut fit = vec![json!({"$": "m"}), json!({"$": "some"}), json!({"$": "some_y"})];
+    if !weights.is_empty() {
+        fit.push(json!(weights));
+    }
+    program.push(json!(["_", "sk.fit", fit]));
+    let methods = methods_of(class);
+    for method in &methods {
+        program.push(json!([method, format!("sk.{method}"), [{"$": "m"}, samples_of(class)]]));
+    }
+    let found = reply(&json!({"ctx": context, "in": inputs(), "prog": program, "out": methods}));
+    if found["ok"] == true {
+        return Ok(methods.iter().map(|method| numbers(&found["out"][*method])).collect());
+    }
+    Err(format!("{}: {}", found["err"]["class"].as_str().unwrap(), found["err"]["msg"].as_str().unwrap()))
+}
+
+/// Models of draws, of folds and of orders of samples: others for other numbers of samples.
+const OF_ORDERS: [&str; 14] = [
+    "AdaBoostRegressor",
+    "BaggingClassifier",
+    "BaggingRegressor",
+    "CV",
+    "DummyClassifier",
+    "ExtraTrees",
+    "KMeans",
+    "PassiveAggressive",
+    "Perceptron",
+    "RandomForest",
+    "SGD",
+    "Selector",
+    "Stacking",
+    "IsolationForest",
+];
+
+#[test]
+fn samples_without_weight_are_as_if_they_were_not_there() {
+    let all: Vec<&str> = classes()
+        .into_iter()
+        .filter(|class| !is_of_labels(class) && !class.ends_with("KernelCenterer"))
+        .filter(|class| !OF_ORDERS.iter().any(|word| class.contains(word)))
+        .collect();
+    let seen = AtomicUsize::new(0);
+    let wrong = mistakes(&all, |class| {
+        let every: Vec<usize> = (0..12).collect();
+        let left: Vec<usize> = every.iter().copied().filter(|row| ![3, 8].contains(row)).collect();
+        let weight = |row: usize| if [3, 8].contains(&row) { 0.0 } else { 1.0 + (row % 3) as f64 };
+        let of = |rows: &[usize]| rows.iter().map(|&row| weight(row)).collect::<Vec<f64>>();
+        let whole = json!({});
+        match (weighted(class, &every, &of(&every), &whole), weighted(class, &left, &of(&left), &whole)) {
+            (Ok(all), Ok(part)) => {
+                seen.fetch_add(1, Ordering::Relaxed);
+                let is_same = all.iter().zip(&part).all(|(a, b)| are_near(a, b, 1e-5));
+                if is_same { Vec::new() } else { vec![format!("{class}: {all:?}, not {part:?}")] }
+            }
+            (Err(error), Err(_)) if error.contains("sample_weight") || error.contains("sample weights") => {
+                Vec::new()
+            }
+            (all, part) => vec![format!("{class}: {all:?}, {part:?}")],
+        }
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(20 < seen.into_inner());
+}
+
+#[test]
+fn chunks_of_the_samples_change_roundings_alone() {
+    let all: Vec<&str> = classes()
+        .into_iter()
+        .filter(|class| !is_of_labels(class) && !class.ends_with("KernelCenterer"))
+        .collect();
+    let wrong = mistakes(&all, |class| {
+        let every: Vec<usize> = (0..12).collect();
+        let whole = weighted(class, &every, &[], &json!({}));
+        [1, 5]
+            .into_iter()
+            .filter_map(|rows| {
+                let cut = weighted(class, &every, &[], &json!({"chunks": rows}));
+                match (&whole, cut) {
+                    (Ok(whole), Ok(cut)) if whole.iter().zip(&cut).all(|(a, b)| are_near(a, b, 1e-6)) => None,
+                    (whole, cut) => Some(format!("{class} by {rows}: {cut:?}, not {whole:?}")),
+                }
+            })
+            .collect()
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
