@@ -3,10 +3,13 @@
 use super::{error, inputs, labels, reply, run, samples};
 use serde_json::{Value as Json, json};
 use tharsis_learn::AnyClassifier;
+use tharsis_learn::compose::{ColumnTransformer, Remainder};
 use tharsis_learn::ensemble::{BaggingClassifier, StackingClassifier};
 use tharsis_learn::feature_selection::RFE;
-use tharsis_learn::linear_model::LogisticRegression;
-use tharsis_learn::model_selection::{GridSearchCV, ParamGrid, Validation};
+use tharsis_learn::linear_model::{LogisticRegression, Ridge};
+use tharsis_learn::model_selection::{
+    GridSearchCV, HalvingGridSearchCV, MinResources, ParamGrid, Validation,
+};
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::StandardScaler;
 use tharsis_numeric::Tensor;
@@ -174,4 +177,82 @@ fn pipelines_are_those_of_rust() {
         ["p", "sk.pipeline.Pipeline", [[{"t": ["a", {"$": "m"}]}, {"t": ["b", {"$": "m"}]}]]],
     ]);
     assert!(error(wrong).starts_with("TypeError: All intermediate steps should be transformers"));
+}
+
+#[test]
+fn searches_by_halving_are_those_of_rust() {
+    let program = json!([
+        ["m", "sk.linear_model.Ridge", []],
+        ["g", "sk.model_selection.HalvingGridSearchCV", [{"$": "m"}, {"o": {"alpha": [0.1, 1.0, 10.0]}}],
+            {"cv": 2, "factor": 2, "min_resources": 6, "random_state": 3}],
+        ["_", "sk.fit", [{"$": "g"}, {"$": "x"}, {"$": "y"}]],
+        ["r", "sk.predict", [{"$": "g"}, {"$": "x"}]],
+        ["best", "sk.attr", [{"$": "g"}, "best_score_"]],
+        ["table", "sk.attr", [{"$": "g"}, "cv_results_"]],
+        ["rounds", "sk.attr", [{"$": "g"}, "n_resources_"]],
+    ]);
+    let found = run(program, json!(["r", "best", "table", "rounds"]));
+    let x = Tensor::from_elements(&[12, 4], &samples().concat());
+    let y = Tensor::from_elements(&[12], &labels());
+    let grid = ParamGrid::new().values("alpha", [0.1, 1.0, 10.0]);
+    let validation = Validation { cv: 2.into(), ..Validation::default() };
+    let search = HalvingGridSearchCV::new(Ridge::new(), grid).validation(validation).factor(2.0);
+    let model = search.min_resources(MinResources::Count(6)).random_state(3).fit(&x, &y, ..).unwrap();
+    assert_eq!(numbers(&found["r"]["arr"]["lit"]), model.predict(&x).to_vec::<f64>().unwrap());
+    assert_eq!(found["best"], model.search.best_score);
+    assert_eq!(found["rounds"]["arr"]["lit"], json!([6, 12]));
+    let column = |name: &str| {
+        let entries = found["table"]["o"].as_array().unwrap();
+        let entry = entries.iter().find(|entry| entry[0] == name).unwrap_or_else(|| panic!("{name}"));
+        numbers(&entry[1]["arr"]["lit"])
+    };
+    assert_eq!(column("iter"), [0.0, 0.0, 0.0, 1.0, 1.0]);
+    assert_eq!(column("n_resources"), [6.0, 6.0, 6.0, 12.0, 12.0]);
+    assert_eq!(column("mean_test_score"), model.search.cv_results.mean_test_score.to_vec());
+    let refused = json!([
+        ["m", "sk.linear_model.Ridge", []],
+        ["g", "sk.model_selection.HalvingGridSearchCV", [{"$": "m"}, 3]],
+    ]);
+    assert_eq!(
+        error(refused),
+        "ValueError: The 'param_grid' parameter of HalvingGridSearchCV must be an instance of 'dict' or an \
+         instance of 'list'. Got 3 instead."
+    );
+}
+
+#[test]
+fn transformers_of_columns_are_those_of_rust() {
+    let of = |columns: Json| {
+        json!([
+            ["s", "sk.preprocessing.StandardScaler", []],
+            ["c", "sk.compose.ColumnTransformer", [columns], {"remainder": "passthrough"}],
+            ["r", "sk.fit_transform", [{"$": "c"}, {"$": "x"}]],
+        ])
+    };
+    let found = run(
+        of(json!([
+            {"t": ["a", {"$": "s"}, [0, -1]]},
+            {"t": ["b", "passthrough", [true, false, false, false]]},
+            {"t": ["c", "drop", [1]]},
+        ])),
+        json!(["r"]),
+    );
+    let x = Tensor::from_elements(&[12, 4], &samples().concat());
+    let columns = ColumnTransformer::new()
+        .part("a", StandardScaler::new(), [0, -1])
+        .passthrough("b", [true, false, false, false])
+        .dropped("c", [1])
+        .remainder(Remainder::passthrough());
+    let made = columns.fit(&x, ..).unwrap().transform(&x);
+    assert_eq!(made.shape().unwrap(), [12, 4]);
+    assert_eq!(numbers(&found["r"]["arr"]["lit"]), made.ravel().to_vec::<f64>().unwrap());
+    let one = error(of(json!([{"t": ["a", {"$": "s"}, 0]}])));
+    assert!(one.starts_with("NotImplemented: one column"), "{one}");
+    let other = error(of(json!([{"t": ["a", {"$": "s"}]}])));
+    assert!(
+        other.starts_with("ValueError: 'transformers' should be a list of tuples of 3 elements"),
+        "{other}"
+    );
+    let halves = error(of(json!([{"t": ["a", {"$": "s"}, [0.5]]}])));
+    assert!(halves.starts_with("ValueError: No valid specification of the columns."), "{halves}");
 }
