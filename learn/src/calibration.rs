@@ -4,7 +4,7 @@ use crate::base::{Estimator, FitOptions, Predict, classifies};
 use crate::checks::{Nan, Training, refused};
 use crate::held::{AnyClassifier, Classifies, FittedAny, Response, holds};
 use crate::isotonic::{FittedIsotonicRegression, IsotonicRegression, OutOfBounds};
-use crate::labels::{Classes, class_tensor, log_sum_exp, spread};
+use crate::labels::{Classes, largest, log_sum_exp, spread};
 use crate::model_selection::{Fit, Folds, Validation, cross_val_tell, each_split};
 use crate::params::{Auto, Params, words};
 use crate::saved::{Save, saved};
@@ -264,9 +264,7 @@ impl<'a> Told<'a> {
     #[track_caller]
     fn new(training: &'a Training, known: &[i64], classes: &[i64], is_decision: bool) -> Result<Told<'a>> {
         let values = training.engine.kept(&training.x)?;
-        let labels = training
-            .engine
-            .kept(&class_tensor(classes).searchsorted(&training.target()?.astype(DType::I64)))?;
+        let labels = training.engine.kept(&Classes::of_part(training, classes)?.positions())?;
         let positions = positions_among(known, classes)?;
         Ok(Told { training, values, positions, classes: classes.len(), labels, is_decision })
     }
@@ -443,7 +441,10 @@ impl Estimator for CalibratedClassifierCV {
         options: &FitOptions,
     ) -> Result<FittedCalibratedClassifierCV> {
         self.estimator.check()?;
-        let training = Training::supervised(NAME, x, y, options)?;
+        // One column of labels is as one axis, for folds and curves alike.
+        let is_column = y.is_some_and(|y| matches!(y.shape(), Ok([_, 1])));
+        let line = y.filter(|_| is_column).map(|y| y.squeeze(Some(&[1])));
+        let training = Training::supervised(NAME, x, line.as_ref().or(y), options)?;
         let classes = Classes::of(&training)?;
         if let Some(Folds::Count(folds)) = self.folds {
             let counts = training.engine.run(&[&classes.indicators().sum(0)])?.pop().ok_or_else(lost)?;
@@ -531,7 +532,7 @@ impl FittedCalibratedClassifierCV {
     /// Those that the results of the models carry.
     #[track_caller]
     pub fn predict(&self, x: &Tensor) -> Tensor {
-        class_tensor(&self.classes).take_at(&self.predict_proba(x).argmax(1), 0)
+        largest(&self.predict_proba(x), &self.classes)
     }
 
     /// The probabilities of classes, (n, k), as an expression.

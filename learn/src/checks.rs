@@ -169,6 +169,15 @@ impl Training {
         self.target.as_ref().ok_or_else(|| refused("the target y is None"))
     }
 
+    /// Whether there is one target: of one axis, or of one column.
+    ///
+    /// # Errors
+    /// `ValueError` if there is none.
+    #[track_caller]
+    pub(crate) fn has_one_target(&self) -> Result<bool> {
+        Ok(matches!(*self.target()?.shape()?, [_] | [_, 1]))
+    }
+
     /// The targets as columns, float64; (rows, k), k = 1 for targets of one axis.
     ///
     /// # Errors

@@ -12,8 +12,9 @@ use crate::step::FittedStep;
 use crate::step_parts::{Columns, Part, Parts, Remainder, Use, check_names, params_of, set_use};
 use std::fmt;
 use std::ops::Range;
+use tharsis_graph::Error as GraphError;
 use tharsis_numeric::select::UNKNOWN;
-use tharsis_numeric::{Result, Tensor, concatenate, zeros};
+use tharsis_numeric::{Error, Result, Tensor, concatenate, zeros};
 
 const NAME: &str = "ColumnTransformer";
 const UNION: &str = "FeatureUnion";
@@ -140,13 +141,14 @@ fn fitted(
     (x, y, options): (&Tensor, Option<&Tensor>, &FitOptions),
 ) -> Result<(FittedColumnTransformer, Tensor)> {
     if options.weights().is_some() {
-        return Err(refused(format!("{name}.fit() got an unexpected keyword argument 'sample_weight'")));
+        let text = format!("{name}.fit() got an unexpected keyword argument 'sample_weight'");
+        return Err(Error::here(GraphError::Type(text)));
     }
     let n_features_in = x.shape()?.last().copied().unwrap_or(0);
     let (mut models, mut results) = (Vec::new(), Vec::new());
     for (part, columns) in parts {
-        // As in scikit-learn, a part without columns is not fitted.
-        if columns.is_empty() {
+        // As in scikit-learn, a part of no columns is not fitted. Parts of a union have those of the samples.
+        if columns.is_empty() && !is_union {
             continue;
         }
         let samples = taken(x, columns, n_features_in);
@@ -225,8 +227,8 @@ impl ColumnTransformer {
     /// Fits all parts on samples (n, d), where none needs targets.
     ///
     /// # Errors
-    /// `ValueError` for names that are empty, given twice or with two underlines, for columns that are not
-    /// there, and for weights of samples; the errors of the parts.
+    /// `ValueError` for names that are empty, given twice or with two underlines, and for columns that are not
+    /// there; `TypeError` for weights of samples; the errors of the parts.
     #[track_caller]
     pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedColumnTransformer> {
         self.fit_any(x, None, &options.into())
@@ -285,8 +287,8 @@ impl FeatureUnion {
     /// Fits all parts on samples (n, d), where none needs targets.
     ///
     /// # Errors
-    /// `ValueError` for names that are empty, given twice or with two underlines, and for weights of samples;
-    /// the errors of the parts.
+    /// `ValueError` for names that are empty, given twice or with two underlines; `TypeError` for weights of
+    /// samples; the errors of the parts.
     #[track_caller]
     pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedColumnTransformer> {
         self.fit_any(x, None, &options.into())

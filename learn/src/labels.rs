@@ -11,8 +11,8 @@ use tharsis_numeric::{Axes, DType, Result, Tensor, concatenate, where_};
 /// times as large.
 const CLASSES_MAX: u64 = 1 << 14;
 /// The error of scores that are NaN.
-const NO_SCORE: &str =
-    "Input X contains NaN. If it does not, scores of the model are beyond float64: scale the features down.";
+const NO_SCORE: &str = "Input X contains NaN. If it does not, it contains infinity, or scores of the model are beyond \
+                        float64: scale the features down.";
 
 /// A target of one axis, or of one column; (n,).
 #[track_caller]
@@ -133,11 +133,12 @@ fn check_whole(training: &Training, y: &Tensor) -> Result<()> {
 
 /// The class with the largest score for each sample: (n, k) to (n,), int64.
 ///
-/// Carries a `ValueError` when run if a score is NaN: there is no largest one.
+/// Carries a `ValueError` when run if a score is NaN, as there is no largest one then, or infinite. A class
+/// that cannot be has a score of negative infinity.
 #[track_caller]
 pub(crate) fn largest(scores: &Tensor, classes: &[i64]) -> Tensor {
     let chosen = scores.argmax(1);
-    let is_known = scores.isnan().any(1).logical_not();
+    let is_known = scores.isnan().logical_or(scores.equal(f64::INFINITY)).any(1).logical_not();
     let message = NO_SCORE.to_owned();
     let chosen = Tensor::apply(Require { message }, &[&chosen, &is_known]);
     class_tensor(classes).take_at(&chosen, 0)
@@ -156,7 +157,7 @@ pub(crate) fn chosen_label(scores: &Tensor, classes: &[i64]) -> Tensor {
     let label = |at: i64| labels.get(&[at.into()]);
     let chosen = where_(&scores.greater(0.0), label(1), label(0));
     let message = NO_SCORE.to_owned();
-    Tensor::apply(Require { message }, &[&chosen, &scores.isnan().logical_not()])
+    Tensor::apply(Require { message }, &[&chosen, &scores.isfinite()])
 }
 
 /// Scores that are linear in the features, as expressions: of one for two classes (1, d), (n,); else of one

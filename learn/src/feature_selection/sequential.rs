@@ -3,7 +3,7 @@
 use super::support::Support;
 use crate::base::{Estimator, FitOptions, Predict, Transform};
 use crate::bounds::check;
-use crate::checks::{Training, refused};
+use crate::checks::{Nan, Training, refused};
 use crate::dense::positions;
 use crate::held::{inner, unknown};
 use crate::model_selection::{Share, Validation, cross_val_score};
@@ -129,8 +129,8 @@ impl<E: Estimator<Fitted: Predict>> SequentialFeatureSelector<E> {
     /// or left out.
     ///
     /// # Errors
-    /// `ValueError` for parameters out of their ranges, one feature, and folds that do not fit; errors of the
-    /// fits.
+    /// `ValueError` for parameters out of their ranges, one feature, folds that do not fit, and NaN and infinity
+    /// of which a model cannot make a score; errors of the fits.
     #[track_caller]
     pub fn fit(
         &self,
@@ -184,6 +184,9 @@ impl<E: Estimator<Fitted: Predict>> Estimator for SequentialFeatureSelector<E> {
                 let part = training.x.take_at(&positions(&chosen), 1);
                 let scores = cross_val_score(&self.estimator, &part, training.target()?, validation.clone())?;
                 let score = scores.iter().sum::<f64>() / scores.len() as f64;
+                if score.is_nan() {
+                    training.explain_not_finite(Nan::Refused)?;
+                }
                 if best.is_none_or(|(most, _)| most < score || most.is_nan()) {
                     best = Some((score, column));
                 }

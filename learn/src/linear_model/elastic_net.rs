@@ -467,7 +467,7 @@ impl Estimator for ElasticNet {
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedElasticNet> {
         self.check()?;
         let training = Training::supervised(self.name, x, y, options)?;
-        let one_axis = training.target()?.ndim()? == 1;
+        let one_axis = training.has_one_target()?;
         let targets = training.target_columns()?;
         let has_formula = self.alpha * self.l1_ratio == 0.0 && !self.positive;
         let Minima { made, mean, target_mean, weight } =

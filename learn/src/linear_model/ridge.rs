@@ -2,12 +2,12 @@
 
 use super::least::Least;
 use super::line::{self, Line};
-use super::linear_regression::LinearRegression;
+use super::linear_regression::{FittedLinearRegression, LinearRegression};
 use crate::base::{Estimator, FitOptions, Predict, predicts};
 use crate::checks::{Training, refused};
 use crate::params::parameters;
 use crate::saved::saved;
-use ndarray::ArrayD;
+use ndarray::{ArrayD, Axis};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
@@ -94,7 +94,8 @@ impl Ridge {
         Ridge { fit_intercept, ..self }
     }
 
-    /// Fits the model on samples (n, d) and targets (n,) or (n, k), of real dtypes.
+    /// Fits the model on samples (n, d) and targets (n,) or (n, k), of real dtypes. One column of targets is
+    /// as one axis, as in scikit-learn.
     ///
     /// One pass makes the Gram matrix. If there are fewer samples than features, products of samples take its
     /// place; if the system is close to singular, factors of the samples do.
@@ -124,10 +125,13 @@ impl Ridge {
         if alpha == 0.0 {
             // Least squares, whose matrix may be singular.
             let least = LinearRegression::new().fit_intercept(self.fit_intercept).tol(ROUNDING);
-            let model = least.fitted(training)?;
-            return Ok(FittedRidge { coef: model.coef, intercept: model.intercept, alpha });
+            let FittedLinearRegression { mut coef, mut intercept, .. } = least.fitted(training)?;
+            if training.has_one_target()? && coef.ndim() == 2 {
+                (coef, intercept) = (coef.index_axis_move(Axis(0), 0), intercept.index_axis_move(Axis(0), 0));
+            }
+            return Ok(FittedRidge { coef, intercept, alpha });
         }
-        let one_axis = training.target()?.ndim()? == 1;
+        let one_axis = training.has_one_target()?;
         let targets = training.target_columns()?;
         let around = line::around(self.fit_intercept);
         let least = Least::of(training, &targets, around, |_| alpha)?;

@@ -310,7 +310,7 @@ impl Estimator for RidgeCV {
         check_alphas(&self.alphas, self.cv.is_some())?;
         check_folds("RidgeCV", self.cv)?;
         let training = Training::supervised("RidgeCV", x, y, options)?;
-        let one_axis = training.target()?.ndim()? == 1;
+        let one_axis = training.has_one_target()?;
         let targets = training.target_columns()?;
         let around = line::around(self.fit_intercept);
         let chosen = match self.cv {

@@ -345,6 +345,22 @@ fn what_is_not_finite_gets_no_label() {
             assert!(begins(&error, "Input X contains NaN, infinity or a value too large"), "{error}");
         }
     }
+    let classes = [array([0i64, 1, 0]), array([0i64, 1, 2])];
+    for (y, number) in classes.iter().flat_map(|y| [(y, f64::NAN), (y, f64::INFINITY)]) {
+        let x = array([1.0, 2.0, 3.0, 7.0, 5.0, 4.0]).reshape(&[3, 2]);
+        let new = bad(number);
+        for (at, told) in [
+            LogisticRegression::new().fit(&x, y, ..).unwrap().predict(&new),
+            RidgeClassifier::new().fit(&x, y, ..).unwrap().predict(&new),
+            SGDClassifier::new().fit(&x, y, ..).unwrap().predict(&new),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let error = told.to_vec::<i64>().unwrap_err();
+            assert!(begins(&error, "Input X contains NaN."), "{at}: {error}");
+        }
+    }
     assert!(clipped.transform(&bad(f64::INFINITY)).to_vec::<f64>().is_err());
     assert!(clipped.transform(&bad(f64::NAN)).to_vec::<f64>().unwrap()[1].is_nan());
 }

@@ -129,6 +129,8 @@ fn a_union_maps_all_samples_by_each_part() {
         error.starts_with("X has 3 features, but FeatureUnion is expecting 1 features as input."),
         "{error}"
     );
+    let error = refusal(FeatureUnion::new().part("range", MinMaxScaler::new()).fit(&zeros(&[3, 0]), ..));
+    assert!(error.starts_with("Found array with 0 feature(s)"), "{error}");
 }
 
 #[test]
@@ -139,7 +141,9 @@ fn names_and_weights_of_samples_are_refused_as_by_scikit_learn() {
     assert!(refusal(part("a").fit(&x, ..)).starts_with("Names provided are not unique"));
     assert!(refusal(part("a__b").fit(&x, ..)).starts_with("Estimator names must not contain __"));
     let weighted = FitOptions::new().sample_weight(&ones(&[3]));
-    let error = refusal(part("b").fit(&x, weighted));
+    let error = part("b").fit(&x, weighted).unwrap_err();
+    assert_eq!(error.class(), "TypeError");
+    let error = error.to_string();
     assert!(
         error.contains("ColumnTransformer.fit() got an unexpected keyword argument 'sample_weight'"),
         "{error}"

@@ -6,7 +6,7 @@ use tharsis_learn::feature_selection::{
     ScoreFunction, SelectKBest, SelectPercentile, chi2, f_classif, f_regression,
 };
 use tharsis_learn::impute::{MissingIndicator, SimpleImputer};
-use tharsis_learn::linear_model::RidgeClassifier;
+use tharsis_learn::linear_model::{ElasticNet, Lasso, LinearRegression, Ridge, RidgeCV, RidgeClassifier};
 use tharsis_learn::preprocessing::{
     PolynomialFeatures, PowerMethod, PowerTransformer, QuantileTransformer, RobustScaler,
 };
@@ -169,6 +169,26 @@ fn ridge_classifier_without_penalty_and_of_one_class() {
     let model = RidgeClassifier::new().fit(&x, &ones(&[9]).astype(DType::I64), ..).unwrap();
     assert_eq!((model.coef.sum(), model.intercept[0]), (0.0, -1.0));
     assert_eq!(model.predict(&x).to_vec::<i64>().unwrap(), [1; 9]);
+}
+
+/// scikit-learn keeps the column for `LinearRegression` alone.
+#[test]
+fn one_column_of_targets_is_as_one_axis() {
+    let (x, _) = classes();
+    let y = x.matmul(&array([0.5, -2.0]).reshape(&[2, 1]));
+    let shape = |made: Tensor| made.shape().unwrap().to_vec();
+    for alpha in [0.0, 1.0] {
+        let model = Ridge::new().alpha(alpha).fit(&x, &y, ..).unwrap();
+        assert_eq!((model.coef.shape(), model.intercept.shape()), (&[2][..], &[][..]), "{alpha}");
+        assert_eq!(shape(model.predict(&x)), [9]);
+        let flat = Ridge::new().alpha(alpha).fit(&x, &y.squeeze(Some(&[1])), ..).unwrap();
+        let distance = (&model.coef - &flat.coef).mapv(f64::abs).sum();
+        assert!(distance < 1e-12 && model.score(&x, &y, ..).unwrap() > 0.9, "{alpha}: {distance}");
+    }
+    assert_eq!(shape(RidgeCV::new().fit(&x, &y, ..).unwrap().predict(&x)), [9]);
+    assert_eq!(shape(Lasso::new().fit(&x, &y, ..).unwrap().predict(&x)), [9]);
+    assert_eq!(shape(ElasticNet::new().fit(&x, &y, ..).unwrap().predict(&x)), [9]);
+    assert_eq!(shape(LinearRegression::new().fit(&x, &y, ..).unwrap().predict(&x)), [9, 1]);
 }
 
 #[test]

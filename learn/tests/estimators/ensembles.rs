@@ -407,6 +407,33 @@ fn a_class_that_training_sets_lack_has_chances() {
 }
 
 #[test]
+fn a_column_of_labels_is_calibrated_as_labels() {
+    let iris = load_iris().unwrap();
+    let (x, y) = (&iris.data, &iris.target);
+    let methods = [CalibrationMethod::Sigmoid, CalibrationMethod::Isotonic, CalibrationMethod::Temperature];
+    for (method, ensemble) in methods.into_iter().flat_map(|method| [(method, true), (method, false)]) {
+        let calibrated = || CalibratedClassifierCV::new().method(method).ensemble(ensemble).cv(3);
+        let [flat, column] = [y, &y.expand_dims(1)].map(|y| {
+            let model = calibrated().fit(x, y, ..).unwrap();
+            model.predict_proba(x).to_vec::<f64>().unwrap()
+        });
+        assert_eq!(flat, column, "{method:?} {ensemble}");
+    }
+}
+
+#[test]
+fn a_selector_refuses_numbers_of_which_no_score_is_made() {
+    let data = load_diabetes().unwrap();
+    let x = data.data.get(&[(..).into(), (..3i64).into()]);
+    for number in [f64::NAN, f64::INFINITY] {
+        let row = Tensor::from_elements(&[1, 3], &[0.0, number, 0.0]);
+        let (wrong, y) = (concatenate(&[&x, &row], 0), concatenate(&[&data.target, &zeros(&[1])], 0));
+        let error = SequentialFeatureSelector::new(Ridge::new()).fit(&wrong, &y, ..).unwrap_err();
+        assert_eq!(error.class(), "ValueError", "{error}");
+    }
+}
+
+#[test]
 fn penalties_are_chosen_where_folds_lack_a_class() {
     let (x, y) = rare();
     for refit in [true, false] {
