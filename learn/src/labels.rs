@@ -139,9 +139,7 @@ fn check_whole(training: &Training, y: &Tensor) -> Result<()> {
 pub(crate) fn largest(scores: &Tensor, classes: &[i64]) -> Tensor {
     let chosen = scores.argmax(1);
     let is_known = scores.isnan().logical_or(scores.equal(f64::INFINITY)).any(1).logical_not();
-    let message = NO_SCORE.to_owned();
-    let chosen = Tensor::apply(Require { message }, &[&chosen, &is_known]);
-    class_tensor(classes).take_at(&chosen, 0)
+    class_tensor(classes).take_at(&of_scores(&chosen, &is_known), 0)
 }
 
 /// The labels of scores: of one for two classes or a single one, (n,), the second class where it is positive;
@@ -156,8 +154,14 @@ pub(crate) fn chosen_label(scores: &Tensor, classes: &[i64]) -> Tensor {
     let labels = class_tensor(&[negative, positive]);
     let label = |at: i64| labels.get(&[at.into()]);
     let chosen = where_(&scores.greater(0.0), label(1), label(0));
-    let message = NO_SCORE.to_owned();
-    Tensor::apply(Require { message }, &[&chosen, &scores.isfinite()])
+    of_scores(&chosen, &scores.isfinite())
+}
+
+/// A result of scores, each of which is known. Carries a `ValueError` when run otherwise: labels do not show
+/// of what they were made.
+#[track_caller]
+pub(crate) fn of_scores(made: &Tensor, is_known: &Tensor) -> Tensor {
+    Tensor::apply(Require { message: NO_SCORE.to_owned() }, &[made, is_known])
 }
 
 /// Scores that are linear in the features, as expressions: of one for two classes (1, d), (n,); else of one

@@ -4,7 +4,7 @@ use super::binary_score;
 use crate::base::{ByClass, Estimator, FitOptions, Predict, Task};
 use crate::checks::{Training, refused};
 use crate::held::{AnyClassifier, Classifies, FittedAny, holds};
-use crate::labels::{Classes, class_tensor};
+use crate::labels::{Classes, class_tensor, of_scores};
 use crate::params::Params;
 use crate::saved::{Save, saved};
 use crate::states::lost;
@@ -174,7 +174,11 @@ impl FittedOneVsRestClassifier {
             bound = least;
             // Each label has a bound of its own: that of probabilities, of decisions, or of a label that all
             // or none have.
-            let score = if self.multilabel { score.greater(least).astype(DType::I64) } else { score };
+            let score = if self.multilabel {
+                of_scores(&score.greater(least).astype(DType::I64), &score.isfinite())
+            } else {
+                score
+            };
             scores.push(score.expand_dims(1));
         }
         let scores = concatenate(&scores.iter().collect::<Vec<_>>(), 1);
@@ -185,6 +189,7 @@ impl FittedOneVsRestClassifier {
             1 | 2 => scores.squeeze(Some(&[1])).greater(bound).astype(DType::I64),
             _ => scores.argmax(1),
         };
+        let chosen = of_scores(&chosen, &scores.isfinite().all(1));
         Ok(class_tensor(&self.classes).take_at(&chosen.minimum(self.classes.len() as i64 - 1), 0))
     }
 

@@ -422,6 +422,27 @@ fn a_column_of_labels_is_calibrated_as_labels() {
 }
 
 #[test]
+fn samples_without_scores_have_no_label() {
+    let iris = load_iris().unwrap();
+    let x = &iris.data;
+    let several =
+        concatenate(&[&iris.target.equal(0).expand_dims(1), &iris.target.equal(1).expand_dims(1)], 1);
+    let several = several.astype(DType::I64);
+    let two = iris.target.minimum(1);
+    for (at, y) in [&iris.target, &two, &several].into_iter().enumerate() {
+        let rest = OneVsRestClassifier::new(LogisticRegression::new()).fit(x, y, ..).unwrap();
+        for number in [f64::NAN, f64::INFINITY] {
+            let new = Tensor::from_elements(&[1, 4], &[5.0, number, 1.0, 1.0]);
+            let error = rest.predict(&new).to_vec::<i64>().unwrap_err().to_string();
+            assert!(error.starts_with("Input X contains NaN."), "{at} {number}: {error}");
+        }
+    }
+    let calibrated = CalibratedClassifierCV::new().fit(x, &iris.target, ..).unwrap();
+    let new = Tensor::from_elements(&[1, 4], &[5.0, f64::NAN, 1.0, 1.0]);
+    assert!(calibrated.predict(&new).to_vec::<i64>().is_err());
+}
+
+#[test]
 fn a_selector_refuses_numbers_of_which_no_score_is_made() {
     let data = load_diabetes().unwrap();
     let x = data.data.get(&[(..).into(), (..3i64).into()]);
