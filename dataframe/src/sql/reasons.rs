@@ -323,6 +323,14 @@ fn of_missing(text: &str) -> Told {
     if text.starts_with("compound identifier: ") {
         return missing("a name of five or more parts is not supported".to_owned());
     }
+    if text.starts_with("Physical plan does not support DistributeBy") {
+        return missing("DISTRIBUTE BY is not supported".to_owned());
+    }
+    // The words of a clause alone.
+    if !text.contains(char::is_lowercase) {
+        let word = text.split_whitespace().next().unwrap_or_default();
+        return Told::of_use(Error::NotImplemented(format!("{text} is not supported")), word);
+    }
     missing(in_sql(without_tree(text)))
 }
 

@@ -7,7 +7,7 @@ use tharsis_dataframe::{Error, SqlPlace, SqlSession};
 type Mistake = (&'static str, Option<&'static str>, &'static str);
 
 #[rustfmt::skip]
-const MISTAKES: [Mistake; 127] = [
+const MISTAKES: [Mistake; 128] = [
     // Syntax.
     ("select count(* from sales", Some("from"), "expected \")\", found \"from\""),
     ("selct 1", Some("selct"), "did you mean SELECT?"),
@@ -138,6 +138,7 @@ const MISTAKES: [Mistake; 127] = [
     ("select * from sales tablesample (10 percent)", Some("tablesample"), "TABLESAMPLE"),
     ("select count(*) from sales prewhere sold = 1", Some("prewhere"), "PREWHERE (write WHERE)"),
     ("select * rename (city as town) from sales", Some("rename"), "RENAME behind * is not supported"),
+    ("select top 2 city from sales union select 'a'", Some("top"), "TOP is not supported"),
     ("grant select on sales to x", None, "the statement GRANT is not supported"),
     ("alter table sales add column x int", None, "the statement ALTER TABLE is not supported"),
     ("vacuum", None, "the statement VACUUM is not supported"),
