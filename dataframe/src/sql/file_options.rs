@@ -41,9 +41,14 @@ pub(super) enum Given {
     Truth(bool),
 }
 
+/// Names of options. Those of one group mean the same.
+pub(super) type Groups = [&'static [&'static str]];
+
 /// An option of a call.
 pub(super) struct Choice {
-    name: String,
+    /// The first name of its group.
+    name: &'static str,
+    written: String,
     value: Given,
     span: SqlSpan,
 }
@@ -62,7 +67,7 @@ impl Call {
         function: &str,
         args: &TableFunctionArgs,
         name: SqlSpan,
-        known: &[&str],
+        known: &Groups,
     ) -> Checked<Call> {
         let mut args = args.args.iter();
         let usage = || {
@@ -84,8 +89,13 @@ impl Call {
         let mut options: Vec<Choice> = Vec::new();
         for arg in args {
             let choice = choice(function, arg, known)?;
-            if options.iter().any(|other| other.name == choice.name) {
-                let text = format!("{function}: the option {} is given twice", choice.name);
+            if let Some(other) = options.iter().find(|other| other.name == choice.name) {
+                let (first, second) = (&other.written, &choice.written);
+                let text = if first == second {
+                    format!("{function}: the option {second} is given twice")
+                } else {
+                    format!("{function}: the options {first} and {second} mean the same")
+                };
                 return Err(Mistake::new(Error::Value(text), choice.span));
             }
             options.push(choice);
@@ -94,7 +104,7 @@ impl Call {
     }
 }
 
-fn choice(function: &str, arg: &FunctionArg, known: &[&str]) -> Checked<Choice> {
+fn choice(function: &str, arg: &FunctionArg, known: &Groups) -> Checked<Choice> {
     let (name, value) = match arg {
         FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => (name, value),
         // The dialect reads `header = true` as a comparison.
@@ -109,14 +119,15 @@ fn choice(function: &str, arg: &FunctionArg, known: &[&str]) -> Checked<Choice> 
         other => return Err(Mistake::new(no_option(function), other.span())),
     };
     let (lower, span) = (name.value.to_lowercase(), name.span);
-    if !known.contains(&lower.as_str()) {
-        let near = near_text(&lower, known.iter().copied());
-        let there = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let Some(group) = known.iter().find(|group| group.contains(&lower.as_str())) else {
+        let all: Vec<&str> = known.iter().flat_map(|group| group.iter().copied()).collect();
+        let near = near_text(&lower, all.iter().copied());
+        let there = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
         let text = format!("{function}: no option {lower:?}; there are {there}{near}");
         return Err(Mistake::new(Error::Value(text), span));
-    }
+    };
     match given(value) {
-        Some(value) => Ok(Choice { name: lower, value, span }),
+        Some(value) => Ok(Choice { name: group[0], written: lower, value, span }),
         None => {
             let text = format!(
                 "{function}: {lower} takes a text, a number, true, false or a list of texts, and no expression"
@@ -161,13 +172,13 @@ fn text(expr: &Expr) -> Option<String> {
 }
 
 impl Choice {
-    pub(super) fn name(&self) -> &str {
-        &self.name
+    pub(super) fn name(&self) -> &'static str {
+        self.name
     }
 
     /// The mistake of a value that the option does not take.
     pub(super) fn refused(&self, function: &str, wanted: &str) -> Mistake {
-        let text = format!("{function}: {} takes {wanted}", self.name);
+        let text = format!("{function}: {} takes {wanted}", self.written);
         Mistake::new(Error::Type(text), self.span)
     }
 

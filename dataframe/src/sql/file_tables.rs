@@ -1,9 +1,9 @@
 //! Files in FROM by a function: `read_csv('sales.csv', delim = ';')`.
 
-use super::file_options::{Call, Checked, Choice, Mistake};
+use super::file_options::{Call, Checked, Choice, Groups, Mistake};
 use super::near::near_text;
-use super::type_names::{type_named, type_names};
-use crate::error::{Error, Result};
+use super::type_names::{type_name, type_named, type_names};
+use crate::error::{Error, FileFault, Result};
 use crate::frame::{DataFrame, named};
 use crate::read::{CsvOptions, files, read_arrow, read_avro, read_csv, read_json, read_parquet};
 use arrow::datatypes::DataType;
@@ -14,40 +14,33 @@ use datafusion::logical_expr::planner::{
 use datafusion::logical_expr::sqlparser::ast::{ObjectName, Spanned, TableFactor, TableFunctionArgs};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::prelude::SessionContext;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Names of the functions.
 pub(super) const NAMES: [&str; 6] =
     ["glob", "read_arrow", "read_avro", "read_csv", "read_json", "read_parquet"];
 
-/// Options of `read_csv`. Those of one line mean the same.
-const CSV: [&str; 26] = [
-    "all_varchar",
-    "columns",
-    "names",
-    "comment",
-    "decimal",
-    "decimal_separator",
-    "delim",
-    "sep",
-    "dtype",
-    "dtypes",
-    "types",
-    "encoding",
-    "encoding_errors",
-    "header",
-    "na_values",
-    "nullstr",
-    "nrows",
-    "parse_dates",
-    "quote",
-    "quotechar",
-    "skip",
-    "skiprows",
-    "thousands",
-    "usecols",
-    "max_line",
-    "infer_bytes",
+/// Options of `read_csv`.
+const CSV: [&[&str]; 18] = [
+    &["all_varchar"],
+    &["columns", "names"],
+    &["comment"],
+    &["decimal", "decimal_separator"],
+    &["delim", "sep"],
+    &["dtypes", "dtype", "types"],
+    &["encoding"],
+    &["encoding_errors"],
+    &["header"],
+    &["infer_bytes"],
+    &["max_line"],
+    &["nrows"],
+    &["nullstr", "na_values"],
+    &["parse_dates"],
+    &["quote", "quotechar"],
+    &["skip", "skiprows"],
+    &["thousands"],
+    &["usecols"],
 ];
 
 /// Lets the statements of a session have the functions.
@@ -81,12 +74,12 @@ impl RelationPlanner for FileTables {
 fn planned(name: &ObjectName, args: &TableFunctionArgs) -> EngineResult<Option<LogicalPlan>> {
     let asked = name.to_string().to_lowercase();
     let Some(function) = NAMES.into_iter().find(|known| *known == asked) else { return Ok(None) };
-    let known: &[&str] = if function == "read_csv" { &CSV } else { &[] };
+    let known: &Groups = if function == CALLED { &CSV } else { &[] };
     let call = Call::of(function, args, name.span(), known)?;
     let plan = match function {
         "glob" => listed(&call),
-        "read_csv" => csv(&call)?,
-        _ => of_paths(&call, |path| match function {
+        CALLED => csv(&call)?,
+        _ => of_paths(&call, None, |path| match function {
             "read_arrow" => read_arrow(path),
             "read_avro" => read_avro(path),
             "read_json" => read_json(path),
@@ -97,13 +90,56 @@ fn planned(name: &ObjectName, args: &TableFunctionArgs) -> EngineResult<Option<L
     Ok(Some(LogicalPlanBuilder::from(plan).alias(function)?.build()?))
 }
 
-/// The rows of all files, one after the other.
-fn of_paths(call: &Call, read: impl Fn(&str) -> DataFrame) -> Result<LogicalPlan> {
+/// The rows of all files, one after the other; so many of them at most.
+fn of_paths(call: &Call, rows: Option<usize>, read: impl Fn(&str) -> DataFrame) -> Result<LogicalPlan> {
     let frames: Vec<DataFrame> = call.paths.iter().map(|path| read(path)).collect();
-    match frames.as_slice() {
-        [only] => only.frame()?.visible(),
-        several => DataFrame::concat(several, true).frame()?.visible(),
+    let frame = match frames.as_slice() {
+        [only] => only.clone(),
+        several => {
+            check_same(call, several)?;
+            DataFrame::concat(several, true)
+        }
+    };
+    let frame = match rows {
+        Some(rows) => frame.head(rows),
+        None => frame,
+    };
+    frame.frame()?.visible()
+}
+
+/// Refuses files of other columns or types than the first one has. Frames would put them below each other as
+/// pandas does: whole numbers of one file would be floats beside those of another.
+fn check_same(call: &Call, frames: &[DataFrame]) -> Result<()> {
+    let columns = frames.iter().map(types_of).collect::<Result<Vec<_>>>()?;
+    let Some((first, others)) = columns.split_first() else { return Ok(()) };
+    for (path, own) in call.paths.iter().skip(1).zip(others) {
+        let differs = |reason: String| Err(Error::file(path, FileFault::Mismatch, reason));
+        for (column, dtype) in first {
+            match own.get(column) {
+                Some(same) if same == dtype => {}
+                Some(other) => {
+                    return differs(format!(
+                        "column {column:?} is {other} here and {dtype} in the first file of the list: say its type \
+                         with dtypes, or put the files together by UNION ALL and CAST"
+                    ));
+                }
+                None => {
+                    return differs(format!("no column {column:?}, which the first file of the list has"));
+                }
+            }
+        }
+        if let Some(column) = own.keys().find(|column| !first.contains_key(*column)) {
+            return differs(format!("column {column:?} is not in the first file of the list"));
+        }
     }
+    Ok(())
+}
+
+/// The types of the columns of a frame.
+fn types_of(frame: &DataFrame) -> Result<BTreeMap<String, String>> {
+    let plan = frame.frame()?.visible()?;
+    let fields = plan.schema().fields().iter();
+    Ok(fields.map(|field| (field.name().clone(), type_name(field.data_type()))).collect())
 }
 
 /// The names of files.
@@ -119,27 +155,40 @@ fn listed(call: &Call) -> Result<LogicalPlan> {
 fn csv(call: &Call) -> Checked<Result<LogicalPlan>> {
     // In SQL a text such as NA is a text, unless somebody says that it is missing.
     let mut options = CsvOptions::new().keep_default_na(false);
-    let mut times = Times::default();
+    let mut steps = Steps::default();
     for choice in &call.options {
-        options = with_choice(options, choice, &mut times)?;
+        options = with_choice(options, choice, &mut steps)?;
     }
-    if !times.columns.is_empty() {
-        options = options.parse_dates(times.columns.iter().map(String::as_str));
+    let named = |name: &str| call.options.iter().find(|choice| choice.name() == name);
+    if let (Some(_), Some(typed)) =
+        (named("all_varchar"), named("dtypes").filter(|typed| typed.pairs().is_none()))
+    {
+        let text = format!("{CALLED}: all_varchar, and a type of all columns");
+        return Err(typed.mistake(Error::Value(text)));
     }
-    Ok(of_paths(call, |path| read_csv(path, options.clone())).and_then(|plan| as_dates(plan, &times.dates)))
+    if !steps.times.is_empty() {
+        options = options.parse_dates(steps.times.iter().map(String::as_str));
+    }
+    let plan = of_paths(call, steps.rows, |path| read_csv(path, options.clone()));
+    Ok(plan.and_then(|plan| as_dates(plan, &steps.dates)))
 }
 
-/// Columns that are read as times, and those of them of which the day is kept.
+/// Steps with rows that are read.
 #[derive(Default)]
-struct Times {
-    columns: Vec<String>,
+struct Steps {
+    /// Columns with a type.
+    typed: Vec<String>,
+    /// Columns that are read as times, and those of them of which the day is kept.
+    times: Vec<String>,
     dates: Vec<String>,
+    /// Rows of all files at most.
+    rows: Option<usize>,
 }
 
 const CALLED: &str = "read_csv";
 
 /// The options with one more.
-fn with_choice(options: CsvOptions, choice: &Choice, times: &mut Times) -> Checked<CsvOptions> {
+fn with_choice(options: CsvOptions, choice: &Choice, steps: &mut Steps) -> Checked<CsvOptions> {
     let wanted = |wanted: &str| choice.refused(CALLED, wanted);
     Ok(match choice.name() {
         "all_varchar" => {
@@ -149,18 +198,18 @@ fn with_choice(options: CsvOptions, choice: &Choice, times: &mut Times) -> Check
                 options
             }
         }
-        "columns" | "names" => match choice.pairs() {
+        "columns" => match choice.pairs() {
             Some(pairs) => {
                 let options = options.names(pairs.iter().map(|(name, _)| name.as_str()));
-                with_types(options, choice, pairs, times)?
+                with_types(options, choice, pairs, steps)?
             }
             None => options.names(choice.texts().map_err(wanted)?),
         },
         "comment" => options.comment(choice.optional_character().map_err(wanted)?),
-        "decimal" | "decimal_separator" => options.decimal(choice.character().map_err(wanted)?),
-        "delim" | "sep" => options.sep(choice.character().map_err(wanted)?),
-        "dtype" | "dtypes" | "types" => match choice.pairs() {
-            Some(pairs) => with_types(options, choice, pairs, times)?,
+        "decimal" => options.decimal(choice.character().map_err(wanted)?),
+        "delim" => options.sep(choice.character().map_err(wanted)?),
+        "dtypes" => match choice.pairs() {
+            Some(pairs) => with_types(options, choice, pairs, steps)?,
             None => {
                 let name = choice
                     .text()
@@ -173,14 +222,17 @@ fn with_choice(options: CsvOptions, choice: &Choice, times: &mut Times) -> Check
         "header" => options.header(choice.truth().map_err(wanted)?),
         "infer_bytes" => options.infer_bytes(choice.count().map_err(wanted)? as u64),
         "max_line" => options.max_line(choice.count().map_err(wanted)?),
-        "na_values" | "nullstr" => options.na_values(choice.texts().map_err(wanted)?),
-        "nrows" => options.nrows(choice.count().map_err(wanted)?),
-        "parse_dates" => {
-            times.columns.extend(choice.texts().map_err(wanted)?.into_iter().map(str::to_owned));
+        "nullstr" => options.na_values(choice.texts().map_err(wanted)?),
+        "nrows" => {
+            steps.rows = Some(choice.count().map_err(wanted)?);
             options
         }
-        "quote" | "quotechar" => options.quotechar(choice.character().map_err(wanted)?),
-        "skip" | "skiprows" => options.skiprows(choice.count().map_err(wanted)?),
+        "parse_dates" => {
+            steps.times.extend(choice.texts().map_err(wanted)?.into_iter().map(str::to_owned));
+            options
+        }
+        "quote" => options.quotechar(choice.character().map_err(wanted)?),
+        "skip" => options.skiprows(choice.count().map_err(wanted)?),
         "thousands" => options.thousands(choice.optional_character().map_err(wanted)?),
         "usecols" => options.usecols(choice.texts().map_err(wanted)?),
         // The names are those of `CSV`.
@@ -193,15 +245,21 @@ fn with_types(
     mut options: CsvOptions,
     choice: &Choice,
     types: &[(String, String)],
-    times: &mut Times,
+    steps: &mut Steps,
 ) -> Checked<CsvOptions> {
     for (column, name) in types {
+        if steps.typed.contains(column) {
+            return Err(
+                choice.mistake(Error::Value(format!("{CALLED}: the column {column:?} has two types")))
+            );
+        }
+        steps.typed.push(column.clone());
         let lower = name.trim().to_lowercase();
         match lower.as_str() {
-            "timestamp" | "datetime" => times.columns.push(column.clone()),
+            "timestamp" | "datetime" => steps.times.push(column.clone()),
             "date" => {
-                times.columns.push(column.clone());
-                times.dates.push(column.clone());
+                steps.times.push(column.clone());
+                steps.dates.push(column.clone());
             }
             _ => options = options.dtype(column, type_named(name).ok_or_else(|| no_type(choice, name))?),
         }
@@ -312,8 +370,40 @@ mod tests {
         let found = folder.rows("select file from glob('$/*/*.csv') order by file");
         assert!(found.len() == 2 && found[1].ends_with("/year=2024/b.csv"), "{found:?}");
         assert_eq!(folder.rows("select count(*) from glob('$/*.none')"), ["0"]);
+        for rows in [0, 1, 2, 3] {
+            for paths in ["'$/**/*.csv'", "['$/year=2023/a.csv', '$/year=2024/b.csv']"] {
+                let query = format!("select count(*) from read_csv({paths}, nrows = {rows})");
+                assert_eq!(folder.rows(&query), [rows.min(2).to_string()], "{query}");
+            }
+        }
         let query = folder.query("select sum(n) as n from read_csv('$/**/*.csv')");
         assert_eq!(sql(&query, &[]).col("n").values::<i64>().expect("rows"), [Some(3)]);
+    }
+
+    #[test]
+    fn files_of_a_list_have_the_same_columns() {
+        let folder = Folder::new(&[
+            ("a.csv", "id,x\n9007199254740993,1\n"),
+            ("b.csv", "id,x\n,1\n"),
+            ("c.csv", "x,id\n2,5\n"),
+            ("d.csv", "id\n5\n"),
+            ("e.csv", "id,x\n18446744073709551615,1\n"),
+        ]);
+        for (other, expected) in [
+            ("b.csv", "$/b.csv: column \"id\" is DOUBLE here and BIGINT in the first file of the list"),
+            ("d.csv", "$/d.csv: no column \"x\""),
+            ("e.csv", "column \"id\" is BIGINT UNSIGNED here"),
+        ] {
+            let told = folder.refused(&format!("select id from read_csv(['$/a.csv', '$/{other}'])"));
+            assert!(told.starts_with("line 1, column 26: ") && told.contains(expected), "{other}: {told}");
+        }
+        assert!(
+            folder
+                .refused("select * from read_csv(['$/d.csv', '$/a.csv'])")
+                .contains("column \"x\" is not in")
+        );
+        let query = "select id from read_csv(['$/a.csv', '$/b.csv', '$/c.csv'], dtypes = {'id': 'BIGINT'}) order by 1";
+        assert_eq!(folder.rows(query), ["5", "9007199254740993", "NULL"]);
     }
 
     #[test]
@@ -344,6 +434,14 @@ mod tests {
             ("read_csv('$/a.csv', skip = -1)", "skip takes a number of at least 0"),
             ("read_csv('$/a.csv', skip = 1 + 1)", "and no expression"),
             ("read_csv('$/a.csv', skip = 1, skip = 2)", "given twice"),
+            ("read_csv('$/a.csv', sep = ';', delim = ',')", "sep and delim mean the same"),
+            ("read_csv('$/a.csv', nullstr = 'NA', na_values = '-')", "nullstr and na_values mean the same"),
+            ("read_csv('$/a.csv', names = ['a'], columns = ['b'])", "names and columns mean the same"),
+            ("read_csv('$/a.csv', all_varchar = true, dtype = 'BIGINT')", "a type of all columns"),
+            (
+                "read_csv('$/a.csv', columns = {'a': 'BIGINT'}, dtypes = {'a': 'DOUBLE'})",
+                "\"a\" has two types",
+            ),
             ("read_csv('$/a.csv', true)", "behind the path there are options"),
             ("read_csv('$/a.csv', dtypes = {'a': 'bigin'})", "did you mean \"bigint\"?"),
             ("read_csv('$/a.csv', encoding = 'utf-9')", "encoding: \"utf-9\""),
