@@ -34,25 +34,69 @@ pub(super) fn asked(statement: &str) -> Option<Summary> {
     }
     let end = end_of(statement, begin, SUMMARIZE)?;
     let (before, rest) = (&statement[..end - SUMMARIZE.len()], &statement[end..]);
-    let first = rest.trim_start();
-    let first = first.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default();
-    let is_query = QUERIES.contains(&first.to_lowercase().as_str()) || rest.trim_start().starts_with('(');
+    let rows = behind_blanks(rest);
+    let first = rows.split(|letter: char| !is_of_word(letter)).next().unwrap_or_default();
+    let is_query = QUERIES.contains(&first.to_lowercase().as_str()) || rows.starts_with('(');
     let blank = |text: &str| -> String {
         text.chars().map(|letter| if letter.is_whitespace() { letter } else { ' ' }).collect()
     };
     let word = if is_query { " ".repeat(SUMMARIZE.len()) } else { FROM.to_owned() };
-    let rest = rest.trim_end().trim_end_matches(';');
-    Some(Summary { explained, query: format!("{}{word}{rest}", blank(before)) })
+    Some(Summary { explained, query: format!("{}{word}{}", blank(before), without_semicolon(rest)) })
 }
 
-/// The end of a word behind a place and spaces.
+fn is_of_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+/// The end of a word behind a place, spaces and comments.
 fn end_of(text: &str, begin: usize, word: &str) -> Option<usize> {
-    let rest = text[begin..].trim_start();
-    let begin = text.len() - rest.len();
+    let begin = text.len() - behind_blanks(&text[begin..]).len();
     let end = begin + word.len();
     let is_word = text.get(begin..end)?.eq_ignore_ascii_case(word);
-    let is_end = !text[end..].starts_with(|letter: char| letter.is_alphanumeric() || letter == '_');
-    (is_word && is_end).then_some(end)
+    (is_word && !text[end..].starts_with(is_of_word)).then_some(end)
+}
+
+/// A text without the spaces and comments that it begins with.
+fn behind_blanks(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    loop {
+        let end = match comment_end(rest) {
+            Some(end) => end,
+            None => return rest,
+        };
+        rest = rest[end..].trim_start();
+    }
+}
+
+/// The end of the comment that a text begins with.
+fn comment_end(text: &str) -> Option<usize> {
+    let end = |found: Option<usize>| Some(found.unwrap_or(text.len()));
+    if text.starts_with("--") {
+        end(text.find('\n'))
+    } else if text.starts_with("/*") {
+        end(text.find("*/").map(|end| end + 2))
+    } else {
+        None
+    }
+}
+
+/// A text without its semicolon, if nothing but spaces and comments are behind it.
+fn without_semicolon(text: &str) -> &str {
+    let mut rest = text;
+    while let Some(at) = rest.find(['\'', '"', '`', '-', '/', ';']) {
+        rest = &rest[at..];
+        let quoted = |quote: char| rest[1..].find(quote).map_or(rest.len(), |end| end + 2);
+        let step = if rest.starts_with(';') {
+            let is_last = behind_blanks(&rest[1..]).is_empty();
+            return if is_last { &text[..text.len() - rest.len()] } else { text };
+        } else if let Some(quote) = rest.chars().next().filter(|sign| matches!(sign, '\'' | '"' | '`')) {
+            quoted(quote)
+        } else {
+            comment_end(rest).unwrap_or(1)
+        };
+        rest = &rest[step..];
+    }
+    text
 }
 
 /// The statement that answers for the rows of a query.
@@ -120,7 +164,20 @@ impl Column<'_> {
     /// Whether values of the type have an order and a text.
     fn is_plain(&self) -> bool {
         let dtype = self.field.data_type();
-        !dtype.is_nested() && !matches!(dtype, DataType::Null | DataType::Interval(_) | DataType::Duration(_))
+        let dtype = if let DataType::Dictionary(_, value) = dtype { value.as_ref() } else { dtype };
+        // Bytes are no text, and types of time have none that others read.
+        let is_other = matches!(
+            dtype,
+            DataType::Binary
+                | DataType::BinaryView
+                | DataType::Duration(_)
+                | DataType::FixedSizeBinary(_)
+                | DataType::Interval(_)
+                | DataType::LargeBinary
+                | DataType::Null
+                | DataType::RunEndEncoded(..)
+        );
+        !dtype.is_nested() && !is_other
     }
 
     /// An aggregate of numbers, without a value for other columns.
@@ -178,6 +235,16 @@ mod tests {
         assert_eq!(query_of(" Summarize select 1;").as_deref(), Some("           select 1"));
         assert_eq!(query_of("summarize 'a.csv'").as_deref(), Some("from      'a.csv'"));
         assert_eq!(query_of("explain\nsummarize t").as_deref(), Some("       \nfrom      t"));
+        for name in ["values_2024", "table_1", "from_shop", "with_x", "\"select\""] {
+            let expected = format!("from      {name}");
+            assert_eq!(query_of(&format!("summarize {name}")), Some(expected));
+        }
+        assert_eq!(
+            query_of("/* a */ summarize /* all; */ select ';' as s; -- end").as_deref(),
+            Some("                  /* all; */ select ';' as s")
+        );
+        assert_eq!(query_of("-- x\nsummarize t -- y").as_deref(), Some("    \nfrom      t -- y"));
+        assert_eq!(query_of("summarize t; select 2").as_deref(), Some("from      t; select 2"));
         for other in ["summarized t", "select 1", "", "summ", "sümmärize t", "explain select 1"] {
             assert_eq!(asked(other), None, "{other}");
         }
@@ -199,6 +266,11 @@ mod tests {
         assert_eq!(rows[2][1..4], ["INTEGER[]", "NULL", "NULL"]);
         let none = session.run("summarize select a from t where a > 9").expect("rows");
         assert_eq!(none[0][10..], ["0", "NULL"]);
+        session.run("create table values_2024 (a int, b bytea) as values (1, x'ff'), (2, null)").expect("t");
+        let bytes = session.run("summarize values_2024 /* all */; -- end").expect("rows");
+        assert_eq!(bytes[1][..5], ["b", "BYTEA", "NULL", "NULL", "NULL"]);
+        assert_eq!(bytes[1][10..], ["2", "50"]);
+        session.run("summarize t; select 2").expect_err("two statements");
         session.run("summarize drop table t").expect_err("no query");
         assert_eq!(session.run("explain summarize t").expect("a plan").len(), 2);
         let error = session.run("summarize  nope").expect_err("no table");
