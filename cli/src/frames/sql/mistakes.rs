@@ -42,15 +42,23 @@ pub fn refusal(cause: &Error, statement: Statement<'_>, origin: Origin<'_>, line
         (None, None) if origin.is_one => String::new(),
         (None, None) => format!("line {line}: "),
     };
-    let shown = place.filter(|place| !may_have_secrets(place.text()));
+    let shown = place.filter(|place| !has_secret_url(place.text()) && !names_secrets(statement.text));
     let shown = shown.map(|place| excerpt(place, width())).unwrap_or_default();
     Refusal::Query { at, cause: Box::new(cause.root().clone()), shown }
 }
 
 /// Whether a line has a URL with a user, a password or a query, which may be a signature. Errors may end up
 /// in files that others read.
-fn may_have_secrets(line: &str) -> bool {
+fn has_secret_url(line: &str) -> bool {
     line.split_once("://").is_some_and(|(_, url)| url.contains(['@', '?']))
+}
+
+/// Whether a statement has options, among which the keys of a store may be, on any of its lines.
+fn names_secrets(statement: &str) -> bool {
+    let lower = statement.to_lowercase();
+    ["options", "secret", "password", "token", "credential", "access_key"]
+        .iter()
+        .any(|word| lower.contains(word))
 }
 
 /// The width of the terminal that shows errors.
@@ -151,6 +159,9 @@ mod tests {
         assert_eq!(shown("select a, 'https://me:word@bucket.example/k.csv'"), told);
         assert_eq!(shown("select a, 'https://bucket.example/k.csv?sig=abc'"), told);
         assert!(shown("select a, 'https://bucket.example/k.csv'").ends_with("\n         ^"));
+        let told =
+            shown("create external table t stored as csv location 's3://b/x/' options (\n'aws.id' 'abc' eu)");
+        assert!(told.starts_with("line 2, column ") && !told.contains("abc"), "{told}");
     }
 
     #[test]
