@@ -8,14 +8,15 @@ use crate::frame::{DataFrame, named};
 use crate::read::{CsvOptions, files, read_arrow, read_avro, read_csv, read_json, read_parquet};
 use arrow::datatypes::DataType;
 use datafusion::common::Result as EngineResult;
+use datafusion::execution::SessionState;
 use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
 use datafusion::logical_expr::sqlparser::ast::{ObjectName, Spanned, TableFactor, TableFunctionArgs};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::prelude::SessionContext;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Names of the functions.
 pub(super) const NAMES: [&str; 6] =
@@ -45,11 +46,28 @@ const CSV: [&[&str]; 18] = [
 
 /// Lets the statements of a session have the functions.
 pub(super) fn known_to(context: &SessionContext) -> Result<()> {
-    Ok(context.register_relation_planner(Arc::new(FileTables))?)
+    let state = context.state_ref();
+    let mut state = state.write();
+    state.config_mut().set_extension(Arc::new(Known));
+    Ok(state.register_relation_planner(Arc::new(FileTables { seen: None }))?)
 }
 
+/// Has a session of one statement look at the files of each call once.
+pub(super) fn remember(state: &mut SessionState) {
+    if state.config().get_extension::<Known>().is_some() {
+        // A list of planners takes another one always.
+        let _taken = state.register_relation_planner(Arc::new(FileTables { seen: Some(Mutex::default()) }));
+    }
+}
+
+/// The sign of a session that has the functions.
+struct Known;
+
 #[derive(Debug)]
-struct FileTables;
+struct FileTables {
+    /// Plans of calls, by their texts and places, in a session of one statement.
+    seen: Option<Mutex<HashMap<String, LogicalPlan>>>,
+}
 
 impl RelationPlanner for FileTables {
     fn plan_relation(
@@ -59,7 +77,7 @@ impl RelationPlanner for FileTables {
     ) -> EngineResult<RelationPlanning> {
         let planned = match &relation {
             TableFactor::Table { name, alias, args: Some(args), .. } => {
-                planned(name, args)?.map(|plan| PlannedRelation::new(plan, alias.clone()))
+                self.plan(name, args)?.map(|plan| PlannedRelation::new(plan, alias.clone()))
             }
             _ => None,
         };
@@ -67,6 +85,22 @@ impl RelationPlanner for FileTables {
             Some(planned) => RelationPlanning::Planned(Box::new(planned)),
             None => RelationPlanning::Original(Box::new(relation)),
         })
+    }
+}
+
+impl FileTables {
+    fn plan(&self, name: &ObjectName, args: &TableFunctionArgs) -> EngineResult<Option<LogicalPlan>> {
+        let Some(seen) = &self.seen else { return planned(name, args) };
+        let call = format!("{name:?} {args:?}");
+        let known = seen.lock().unwrap_or_else(PoisonError::into_inner).get(&call).cloned();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let plan = planned(name, args)?;
+        if let Some(plan) = &plan {
+            seen.lock().unwrap_or_else(PoisonError::into_inner).insert(call, plan.clone());
+        }
+        Ok(plan)
     }
 }
 
@@ -377,7 +411,15 @@ mod tests {
             }
         }
         let query = folder.query("select sum(n) as n from read_csv('$/**/*.csv')");
-        assert_eq!(sql(&query, &[]).col("n").values::<i64>().expect("rows"), [Some(3)]);
+        let summed = SqlSession::default().frame(&query);
+        assert_eq!(summed.col("n").values::<i64>().expect("rows"), [Some(3)]);
+        let error = sql(&query, &[]).columns().expect_err("a file");
+        assert!(
+            error.to_string().contains("read_csv reads files, which a query over frames alone"),
+            "{error}"
+        );
+        let error = sql("copy (select 1) to 'nowhere.csv'", &[]).columns().expect_err("a file");
+        assert_eq!(error.class(), "NotImplemented");
     }
 
     #[test]

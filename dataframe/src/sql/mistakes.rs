@@ -1,10 +1,9 @@
 //! Mistakes in statements, with their places in the text.
 //!
 //! The parser says where it stopped. Planning says it of columns only, and only if it is asked to note where
-//! each one stands; so a statement that fails is planned once more, with these notes. Other names are looked
-//! for among the words of the text.
+//! each one stands; so a statement that fails is planned once more, by a session with these notes. Other
+//! names are looked for among the words of the text.
 
-use super::letters::Letters;
 use super::reasons::{Told, told, told_of_syntax};
 use super::words::Words;
 use crate::error::Error;
@@ -47,24 +46,28 @@ pub(super) fn of_plan(error: DataFusionError, span: Option<Span>, text: &str, st
     }
 }
 
-/// The place of a mistake that planning found. Places of columns are noted only if they are asked for, so the
-/// statement is planned once more.
-pub(super) async fn span_of(
-    error: &DataFusionError,
-    text: &str,
-    letters: &Letters,
-    state: &SessionState,
-) -> Option<Span> {
-    let known = |error: &DataFusionError| error.diagnostic().and_then(|said| said.span);
-    let is_noted = known(error).is_some() || !may_have_place(error);
-    if is_noted {
-        return known(error);
-    }
+/// The place that planning has noted.
+fn noted(error: &DataFusionError) -> Option<Span> {
+    error.diagnostic().and_then(|said| said.span)
+}
+
+/// Whether a session that notes places may tell that of a mistake.
+pub(super) fn wants_notes(error: &DataFusionError) -> bool {
+    noted(error).is_none() && may_have_place(error)
+}
+
+/// A session for one statement that notes where columns stand. It looks once at the files that calls name,
+/// however often the statement is planned.
+pub(super) fn noting(state: &SessionState) -> SessionState {
     let mut noting = state.clone();
     noting.config_mut().options_mut().sql_parser.collect_spans = true;
-    let statement = super::prepared(&noting, text, letters).ok()?;
-    let noted = known(&noting.statement_to_plan(statement).await.err()?);
-    noted.or_else(|| match error.find_root() {
+    super::file_tables::remember(&mut noting);
+    noting
+}
+
+/// The place of a mistake that planning found in such a session.
+pub(super) fn span_of(error: &DataFusionError, text: &str, state: &SessionState) -> Option<Span> {
+    noted(error).or_else(|| match error.find_root() {
         // Keys of orders have no notes.
         DataFusionError::SchemaError(inner, _) => match &**inner {
             SchemaError::FieldNotFound { field, .. } => Words::of(text, state).key(&field.name),

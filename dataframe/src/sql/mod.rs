@@ -124,7 +124,27 @@ use std::sync::Arc;
 /// ```
 #[track_caller]
 pub fn sql(query: &str, tables: &[(&str, &DataFrame)]) -> DataFrame {
-    DataFrame::new(on_deep_stack(|| read(query, tables)).and_then(Read::frame))
+    DataFrame::new(on_deep_stack(|| plan(query, tables).and_then(read)).and_then(Read::frame))
+}
+
+impl SqlSession {
+    /// The result of a query over the tables of the session as they are now. Unlike a query over frames alone,
+    /// it reads files that it names: `from read_csv('sales.csv')`.
+    ///
+    /// ```
+    /// use tharsis_dataframe::{DataFrame, SqlSession};
+    /// let mut session = SqlSession::default();
+    /// session.register("sales", &DataFrame::from_columns([("sold", vec![3, 5].into())]))?;
+    /// let most = session.frame("select max(sold) as most from sales");
+    /// assert_eq!(most.col("most").values::<i64>()?, [Some(5)]);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn frame(&self, query: &str) -> DataFrame {
+        let state = self.context.state();
+        let read = on_deep_stack(|| block_on(logical(&state, query)).and_then(read));
+        DataFrame::new(read.and_then(Read::frame))
+    }
 }
 
 /// A query, whose plan is asked for, or its rows.
@@ -133,8 +153,7 @@ enum Read {
     Rows(Frame),
 }
 
-fn read(query: &str, tables: &[(&str, &DataFrame)]) -> Result<Read> {
-    let plan = plan(query, tables)?;
+fn read(plan: LogicalPlan) -> Result<Read> {
     let statement = match &plan {
         LogicalPlan::Explain(asked) => {
             return Ok(Read::Plan { plan: asked.plan.as_ref().clone(), is_run: false });
@@ -142,6 +161,7 @@ fn read(query: &str, tables: &[(&str, &DataFrame)]) -> Result<Read> {
         LogicalPlan::Analyze(asked) => {
             return Ok(Read::Plan { plan: asked.input.as_ref().clone(), is_run: true });
         }
+        LogicalPlan::Copy(_) => Some("COPY"),
         LogicalPlan::Ddl(statement) => Some(statement.name()),
         LogicalPlan::Dml(statement) => Some(statement.op.name()),
         LogicalPlan::Statement(statement) => Some(statement.name()),
@@ -178,7 +198,6 @@ impl Read {
 
 fn plan(query: &str, tables: &[(&str, &DataFrame)]) -> Result<LogicalPlan> {
     let session = SessionContext::new_with_state(session(Settings::default()));
-    file_tables::known_to(&session)?;
     for (name, table) in tables {
         let view = Arc::new(ViewTable::new(table.frame()?.visible()?, None));
         // A name without quotes in the query is one of lower case.
@@ -226,12 +245,18 @@ async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
 async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let mut letters = Letters::default();
     let zoned = zone_types::with_zones(state, text);
+    let mut noting: Option<SessionState> = None;
     let plan = loop {
-        let error = match zoned.statement_to_plan(prepared(state, text, &letters)?).await {
+        let session = noting.as_ref().unwrap_or(&zoned);
+        let error = match session.statement_to_plan(prepared(session, text, &letters)?).await {
             Ok(plan) => break plan,
             Err(error) => error,
         };
-        let span = mistakes::span_of(&error, text, &letters, state).await;
+        if noting.is_none() && mistakes::wants_notes(&error) {
+            noting = Some(mistakes::noting(&zoned));
+            continue;
+        }
+        let span = mistakes::span_of(&error, text, state);
         let is_known = match (span, letters::meant(&error)) {
             (Some(span), Some(name)) => letters.add(span, name),
             _ => false,

@@ -1,5 +1,6 @@
 //! Reasons of the library in words of its users: no syntax tree, none of its own names, and near names only.
 
+use super::file_tables::NAMES;
 use super::near::{near, near_text};
 use super::type_names::{in_sql, type_names};
 use super::words::Words;
@@ -63,9 +64,14 @@ fn of_name(text: &str, state: &SessionState) -> Option<Told> {
     if let Some(name) = name("Invalid function '", "'") {
         return Some(function(name, state));
     }
+    if let Some(name) = name("table function '", "' not found").filter(|name| NAMES.contains(name)) {
+        let text =
+            format!("{name} reads files, which a query over frames alone does not; one of a SqlSession does");
+        return Some(Told::of_name(Error::Sql(text), name));
+    }
     if let Some(name) = name("table function '", "' not found") {
         let known = state.table_functions().keys().map(String::as_str);
-        let known = known.chain(super::file_tables::NAMES.iter().copied());
+        let known = known.chain(NAMES);
         let text = format!("no function {name:?} in FROM{}", near_text(name, known));
         return Some(Told::of_name(Error::Sql(text), name));
     }

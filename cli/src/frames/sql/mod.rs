@@ -20,7 +20,8 @@ use session::Session;
 use statements::{Statement, Statements};
 use std::io::{IsTerminal, Read};
 use tharsis::frame::{
-    CsvOptions, DataFrame, Error, WriteOptions, read_arrow, read_avro, read_csv, read_json, read_parquet, sql,
+    CsvOptions, DataFrame, Error, SqlSession, WriteOptions, read_arrow, read_avro, read_csv, read_json,
+    read_parquet,
 };
 
 /// Rows of a table that a terminal shows if the user does not say how many.
@@ -118,13 +119,14 @@ fn view(asked: &SqlArgs) -> Result<rows::View> {
 /// Writes the rows of a query to a file, as they are made.
 fn to_file(query: Statement<'_>, origin: Origin<'_>, asked: &SqlArgs, path: &str) -> Result<()> {
     let refused = |cause: Error| mistakes::refusal(&cause, query, origin, 0);
-    let query = query.text;
-    let mut tables: Vec<(String, DataFrame)> =
-        asked.tables.iter().map(|(name, path)| (name.clone(), table(path))).collect();
-    let named = session::named_files(&tharsis::frame::SqlSession::default(), query).map_err(refused)?;
-    tables.extend(named.into_iter().map(|path| (path.clone(), table(&path))));
-    let tables: Vec<(&str, &DataFrame)> = tables.iter().map(|(name, frame)| (name.as_str(), frame)).collect();
-    let rows = sql(query, &tables);
+    let mut session = SqlSession::default();
+    for (name, path) in &asked.tables {
+        session.register(name, &table(path)).map_err(refused)?;
+    }
+    for path in session::named_files(&session, query.text).map_err(refused)? {
+        session.register(&path, &table(&path)).map_err(refused)?;
+    }
+    let rows = session.frame(query.text);
     rows.check().map_err(refused)?;
     write(&rows, path).map_err(refused)?;
     Ok(())
