@@ -227,8 +227,8 @@ impl ColumnTransformer {
     /// Fits all parts on samples (n, d), where none needs targets.
     ///
     /// # Errors
-    /// `ValueError` for names that are empty, given twice or with two underlines, and for columns that are not
-    /// there; `TypeError` for weights of samples; the errors of the parts.
+    /// `ValueError` for names that are empty, given twice or with two underlines, and for columns that are
+    /// not there; `TypeError` for weights of samples; the errors of the parts.
     #[track_caller]
     pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedColumnTransformer> {
         self.fit_any(x, None, &options.into())

@@ -5,6 +5,7 @@
 
 use crate::client::Client;
 use crate::error::{Error, Result};
+use crate::settle;
 use crate::task::{TaskState, own_task, own_task_has_ended};
 use parking_lot::RwLock;
 use std::cell::RefCell;
@@ -46,6 +47,12 @@ pub fn current() -> Result<Client> {
         }
         copy.clone().ok_or_else(Error::not_started)
     })
+}
+
+/// Whether the task of this thread is cancelled, or has ended: it waits for nothing any more.
+pub(crate) fn is_task_cancelled() -> bool {
+    let task = || current().ok().and_then(|client| settle::ended_with(client.link()));
+    own_task_has_ended() || task().is_some_and(|task| task.is_cancelled())
 }
 
 /// Makes `client` the global one, for all threads that are not bound to another; `None` removes it.

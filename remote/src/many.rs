@@ -4,6 +4,7 @@
 //! At most so many calls are unfinished as the caller says: items are taken from the iterator, and calls
 //! made, as results are taken. So the iterator may be without end, and results may be larger than the memory.
 
+use crate::current::is_task_cancelled;
 use crate::error::{Error, Result};
 use crate::handles::Connection;
 use crate::reference::ObjectRef;
@@ -15,8 +16,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Items for which calls are made one by one. In a task that is cancelled the next one fails, as the last one:
-/// such a task waits for nothing, so one that goes on at failures would make calls without end.
+/// Items for which calls are made one by one. In a task that is cancelled the next one fails, as the last
+/// one: such a task waits for nothing, so one that goes on at failures would make calls without end.
 pub(crate) struct Items<I> {
     items: I,
     is_over: bool,
@@ -129,7 +130,7 @@ impl<I: Iterator> Items<I> {
             return None;
         }
         let item = self.items.next()?;
-        self.is_over = settle::is_task_cancelled();
+        self.is_over = is_task_cancelled();
         Some(if self.is_over { ObjectRef::failed(settle::cancelled()) } else { call(item) })
     }
 }

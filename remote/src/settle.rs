@@ -8,13 +8,12 @@
 //! `Cancelled`. It still gets what is in the local store.
 
 use crate::codec::{self, Payload};
-use crate::current::current;
 use crate::error::{Error, Result};
 use crate::handles::{Handle, State, Waiter};
 use crate::link::{LentSlot, Link};
 use crate::memory::Mapped;
 use crate::pump::{Condition, Reader};
-use crate::task::{TaskState, own_task, own_task_has_ended};
+use crate::task::{TaskState, own_task};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::task::Context;
@@ -199,12 +198,6 @@ pub(crate) fn is_cancelled(handle: &Handle) -> bool {
 pub(crate) fn ended_with(link: &Link) -> Option<Arc<TaskState>> {
     let is_own = own_task(link.serial).is_some();
     link.task().filter(|task| is_own || !task.is_call())
-}
-
-/// Whether the task of this thread is cancelled, or has ended: it waits for nothing any more.
-pub(crate) fn is_task_cancelled() -> bool {
-    let task = || current().ok().and_then(|client| ended_with(client.link()));
-    own_task_has_ended() || task().is_some_and(|task| task.is_cancelled())
 }
 
 /// The error of a wait of a task that is cancelled.

@@ -4,12 +4,12 @@
 //! first is given, once, and the other one is cancelled. That is right only for functions whose calls can run
 //! twice and give the same value each time, so it is never done unasked.
 
+use crate::current::is_task_cancelled;
 use crate::error::Result;
 use crate::get::cancel;
 use crate::handles::State;
 use crate::many::{AsCompleted, Items, as_completed};
 use crate::reference::ObjectRef;
-use crate::settle::is_task_cancelled;
 use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
 use std::fmt;

@@ -128,8 +128,8 @@ pub fn sql(query: &str, tables: &[(&str, &DataFrame)]) -> DataFrame {
 }
 
 impl SqlSession {
-    /// The result of a query over the tables of the session as they are now. Unlike a query over frames alone,
-    /// it reads files that it names: `from read_csv('sales.csv')`.
+    /// The result of a query over the tables of the session as they are now. Unlike a query over frames
+    /// alone, it reads files that it names: `from read_csv('sales.csv')`.
     ///
     /// ```
     /// use tharsis_dataframe::{DataFrame, SqlSession};

@@ -129,8 +129,8 @@ impl<E: Estimator<Fitted: Predict>> SequentialFeatureSelector<E> {
     /// or left out.
     ///
     /// # Errors
-    /// `ValueError` for parameters out of their ranges, one feature, folds that do not fit, and NaN and infinity
-    /// of which a model cannot make a score; errors of the fits.
+    /// `ValueError` for parameters out of their ranges, one feature, folds that do not fit, and NaN and
+    /// infinity of which a model cannot make a score; errors of the fits.
     #[track_caller]
     pub fn fit(
         &self,
