@@ -86,8 +86,8 @@ fn without_semicolon(text: &str) -> &str {
     while let Some(at) = rest.find(['\'', '"', '`', '-', '/', ';']) {
         rest = &rest[at..];
         let quoted = |quote: char| rest[1..].find(quote).map_or(rest.len(), |end| end + 2);
-        let step = if rest.starts_with(';') {
-            let is_last = behind_blanks(&rest[1..]).is_empty();
+        let step = if let Some(behind) = rest.strip_prefix(';') {
+            let is_last = behind_blanks(behind).is_empty();
             return if is_last { &text[..text.len() - rest.len()] } else { text };
         } else if let Some(quote) = rest.chars().next().filter(|sign| matches!(sign, '\'' | '"' | '`')) {
             quoted(quote)
