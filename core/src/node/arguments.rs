@@ -13,40 +13,38 @@ use tharsis_types::{ClientId, Failure, FailureKind, ObjectId};
 impl Node {
     /// All arguments of a run are here, as far as the ledger knew when they were wanted.
     pub(super) fn arguments_ready(&mut self, slot: Slot<Run>, out: &mut Vec<Action>) {
-        let Some(client) = self.runs.get(slot).map(|run| run.client) else { return };
-        if self.send_ready(slot, out) {
+        if let Some(client) = self.send_ready(slot, out) {
             self.next_in_order(client, out);
         }
     }
 
-    /// Sends a run to its worker if it may begin and its arguments are here; true if it was sent.
-    fn send_ready(&mut self, slot: Slot<Run>, out: &mut Vec<Action>) -> bool {
+    /// Sends a run to its worker if it may begin and its arguments are here; the worker, if it was sent.
+    fn send_ready(&mut self, slot: Slot<Run>, out: &mut Vec<Action>) -> Option<ClientId> {
         // An earlier effect of the same step may have ended it.
         // Or it was sent with the one before it, whose arguments came in the same step.
-        let Some(run) = self.runs.get(slot).filter(|run| run.is_staging()) else { return false };
-        let client = run.client;
+        let client = self.runs.get(slot).filter(|run| run.is_staging())?.client;
         if let Some(failed) = self.failed_argument(slot) {
             match failed {
                 Some(failure) => self.arguments_refused(slot, failure, out),
                 None => self.return_run(slot, out),
             }
-            return false;
+            return None;
         }
         let mut missing = self.runs.pin_arguments(slot, &self.owner, &mut self.store);
         if !missing.is_empty() {
             missing.iter_mut().for_each(|m| m.holders = self.holders(m.object));
             self.want(Purpose::Arguments(slot), missing, out);
-            return false;
+            return None;
         }
         let run = &self.runs[slot];
         let keeps_order = self.leases.is_host(client) && run.rules.keep_order();
         if !self.may_begin(run) || keeps_order && self.runs.waits_behind_another(slot) {
-            return false;
+            return None;
         }
         self.runs.sent(slot);
         self.mark_first(client);
         out.push(Record::Run { run: slot.number() }.to(client));
-        true
+        Some(client)
     }
 
     /// The calls of each caller of an actor are sent in order: sends those that have their arguments and
@@ -55,7 +53,7 @@ impl Node {
         while self.leases.is_host(client) {
             let next = self.runs.first_staging(client, |slot| self.may_be_sent(slot));
             let Some(next) = next else { return };
-            if !self.send_ready(next, out) {
+            if self.send_ready(next, out).is_none() {
                 return;
             }
         }

@@ -132,8 +132,8 @@ impl Node {
         assert_eq!(self.leases.worker(run.lease), Some(client), "a run is not under its worker's lease");
         let slot = self.runs.insert(run);
         // The calls of an actor keep their order: they wait behind the blocked one, and until they may begin.
-        let waits_here = self.leases.is_host(client);
-        if !waits_here && (self.leases.is_blocked(client) || !self.may_begin(&self.runs[slot])) {
+        let is_held_up = self.leases.is_blocked(client) || !self.may_begin(&self.runs[slot]);
+        if is_held_up && !self.leases.is_host(client) {
             self.return_run(slot, out);
         } else {
             self.arguments_ready(slot, out);

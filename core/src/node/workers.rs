@@ -170,7 +170,8 @@ impl Node {
         recursive: bool,
         out: &mut Vec<Action>,
     ) {
-        let failure = Arc::new(Failure::new(FailureKind::Cancelled, "cancelled"));
+        // Most runs are only told.
+        let cancelled = || Arc::new(Failure::new(FailureKind::Cancelled, "cancelled"));
         // The run may have ended before the cancellation arrived; its actor may live.
         let Some(slot) = self.runs.find_for(task, owner) else {
             let host = self.leases.host_of(task).filter(|client| force && self.is_lent_to(*client, owner));
@@ -188,10 +189,11 @@ impl Node {
         let run = &self.runs[slot];
         let client = run.client;
         if run.is_staging() {
-            self.end_run(slot, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
+            let outcome = TaskOutcome::Failed { error_type: String::new(), failure: cancelled() };
+            self.end_run(slot, 0, outcome, out);
         } else if force && run.is_first() {
             self.runs.doom(slot);
-            self.kill_for(client, slot, failure, out);
+            self.kill_for(client, slot, cancelled(), out);
         } else {
             self.runs.stops(slot);
             out.push(Record::CancelRun { run: slot.number() }.to(client));

@@ -142,6 +142,11 @@ impl Runs {
         self.asked_back.insert(client)
     }
 
+    /// Whether any worker was asked, and has not answered.
+    pub(super) fn has_asked_back(&self) -> bool {
+        !self.asked_back.is_empty()
+    }
+
     /// Whether a worker was asked, and has not answered.
     pub(super) fn is_asked_back(&self, client: ClientId) -> bool {
         self.asked_back.contains(&client)
