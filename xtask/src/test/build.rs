@@ -33,7 +33,7 @@ pub fn linting_cargo(places: &Places) -> Result<Command> {
 }
 
 /// The folder of the toolchain.
-fn toolchain() -> Result<PathBuf> {
+pub fn toolchain() -> Result<PathBuf> {
     let output = Command::new("rustc").args(["--print", "sysroot"]).output().context("cannot start rustc")?;
     let folder = String::from_utf8(output.stdout).context("the folder of the toolchain is no UTF-8")?;
     Ok(PathBuf::from(folder.trim()))

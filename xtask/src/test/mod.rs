@@ -7,6 +7,7 @@
 //!    linked them and what they start (`order`), with `program` for one of them.
 //! 4. `report`: the seconds of each program, the slowest tests, and the totals.
 //!
+//! `toolchain` asks for the release of Rust that lints and recorded messages are of.
 //! `selection` says what a pattern on the command line selects, of what `workspace` says that there is.
 //! `lock` keeps a second run out of the target folder, `sweep` removes there what is of no use any more, and
 //! `processes` leaves none behind.
@@ -25,6 +26,7 @@ mod report;
 mod seeds;
 mod selection;
 mod sweep;
+mod toolchain;
 mod workspace;
 
 use crate::lint;
@@ -48,6 +50,7 @@ use workspace::Workspace;
 pub use debian::NEEDED;
 pub use processes::watch;
 pub use selection::UNIFIED;
+pub use toolchain::RELEASE;
 
 /// The end of `./test --help`: examples and costs.
 const COSTS: &str = "\
@@ -108,6 +111,7 @@ pub fn run(options: &Options) -> Result<()> {
     let workspace = Workspace::read(&root)?;
     let selection = Selection::find(&workspace.packages, &options.pattern)?;
     selection.check_in(&workspace.packages, &crate::sources(&root)?)?;
+    toolchain::check(&selection, &build::toolchain()?)?;
     debian::install_for(&selection)?;
     let lock = Lock::take(&workspace.target)?;
     let places = Places::make(root, &workspace)?;

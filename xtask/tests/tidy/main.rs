@@ -15,6 +15,7 @@ mod modules;
 mod orphans;
 mod pages;
 mod programs;
+mod release;
 mod unified;
 
 use serde_json::Value;

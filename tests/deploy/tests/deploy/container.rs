@@ -45,7 +45,8 @@ fn the_program_is_built_with_the_release_that_the_workspace_needs() {
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let needed =
         manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap().trim_matches('"');
-    assert!(instructions().contains(&("ARG".to_owned(), format!("RUST={needed}"))), "{needed}");
+    let (_, argument) = instructions().into_iter().find(|(name, _)| name == "ARG").unwrap();
+    assert!(argument.starts_with(&format!("RUST={needed}.")), "{argument}, and {needed} is needed");
     let build = instructions().into_iter().find(|(name, text)| name == "RUN" && text.contains("cargo build"));
     let (_, build) = build.unwrap();
     assert!(build.contains("--locked") && build.contains("--package tharsis-cli --bin tharsis"), "{build}");
