@@ -1,13 +1,15 @@
 //! Continuous integration builds fresh clones in one target folder. `tools/stamp-sources` makes that right:
-//! what differs from the clone before is compiled, what does not is taken over.
+//! what differs from the clone before is compiled, what does not is taken over. A tree in which somebody also
+//! works has a second target folder, for which the same must hold.
 
 // A test may stop where it fails, also in what its functions share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 /// The root of the tree whose tests run.
@@ -67,17 +69,34 @@ impl Repository {
         let at = clone.path().join("clone");
         self.git(clone.path(), &["clone", "--quiet", self.0.path().to_str().unwrap(), at.to_str().unwrap()]);
         if let Some(word) = word {
-            fs::write(at.join("word/src/lib.rs"), format!("pub const WORD: &str = \"{word}\";\n")).unwrap();
+            write_word(&at, word);
         }
-        output(Command::new(root().join("tools/stamp-sources")).arg(target).current_dir(&at));
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.args(["run", "--offline", "--package", "say"]).current_dir(&at);
-        cargo.env("CARGO_TARGET_DIR", target).env_remove("RUSTC_WORKSPACE_WRAPPER");
-        let said = output(&mut cargo);
+        output(&mut stamp(&at, &[], target));
+        let said = say(&at, target);
         // Times of files are whole seconds.
         std::thread::sleep(Duration::from_millis(1_100));
         said
     }
+}
+
+/// Has the library of a tree say another word.
+fn write_word(tree: &Path, word: &str) {
+    fs::write(tree.join("word/src/lib.rs"), format!("pub const WORD: &str = \"{word}\";\n")).unwrap();
+}
+
+/// The command that stamps a tree.
+fn stamp(tree: &Path, options: &[&str], target: &Path) -> Command {
+    let mut command = Command::new(root().join("tools/stamp-sources"));
+    command.args(options).arg(target).current_dir(tree);
+    command
+}
+
+/// The words of the program of a tree, and what cargo compiled for it.
+fn say(tree: &Path, target: &Path) -> String {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["run", "--offline", "--package", "say"]).current_dir(tree);
+    cargo.env("CARGO_TARGET_DIR", target).env_remove("RUSTC_WORKSPACE_WRAPPER");
+    output(&mut cargo)
 }
 
 #[test]
@@ -97,4 +116,73 @@ fn a_clone_without_a_change_compiles_nothing() {
     assert!(repository.run(target.path(), None).contains("Compiling"));
     let again = repository.run(target.path(), None);
     assert!(!again.contains("Compiling") && again.contains("first"), "{again}");
+}
+
+#[test]
+fn content_that_came_back_is_compiled_in_the_own_target_folder_of_the_tree() {
+    let (repository, kept, own) =
+        (Repository::new(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let tree = repository.0.path();
+    let of_the_kept_folder = || {
+        output(&mut stamp(tree, &[], kept.path()));
+        let said = say(tree, kept.path());
+        output(&mut stamp(tree, &["--undo"], kept.path()));
+        said
+    };
+    assert!(of_the_kept_folder().contains("first"));
+    write_word(tree, "second");
+    assert!(say(tree, own.path()).contains("second"));
+    write_word(tree, "first");
+    assert!(of_the_kept_folder().contains("first"));
+    assert!(say(tree, own.path()).contains("first"), "the kept folder knew the content from before");
+}
+
+#[test]
+fn a_file_that_is_written_while_a_tree_is_stamped_keeps_its_time() {
+    let (repository, kept) = (Repository::new(), tempfile::tempdir().unwrap());
+    let tree = repository.0.path();
+    let modified = |file: &str| fs::metadata(tree.join(file)).unwrap().modified().unwrap();
+    output(&mut stamp(tree, &[], kept.path()));
+    output(&mut stamp(tree, &["--undo"], kept.path()));
+    let before = modified("say/src/main.rs");
+    output(&mut stamp(tree, &[], kept.path()));
+    write_word(tree, "second");
+    let written = modified("word/src/lib.rs");
+    output(&mut stamp(tree, &["--undo"], kept.path()));
+    assert_eq!(modified("word/src/lib.rs"), written);
+    assert_eq!(modified("say/src/main.rs"), before);
+}
+
+/// Gives each file of a folder a time.
+fn give_time(folder: &Path, time: SystemTime) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            give_time(&path, time);
+        } else {
+            File::options().append(true).open(&path).unwrap().set_modified(time).unwrap();
+        }
+    }
+}
+
+#[test]
+fn an_edit_is_compiled_in_a_folder_that_was_built_when_the_clock_was_ahead() {
+    let (repository, target) = (Repository::new(), tempfile::tempdir().unwrap());
+    assert!(repository.run(target.path(), None).contains("first"));
+    give_time(&target.path().join("debug"), SystemTime::now() + Duration::from_secs(3_600));
+    assert!(repository.run(target.path(), Some("second")).contains("second"));
+}
+
+#[test]
+fn a_tree_is_not_stamped_while_tests_run_in_the_folder() {
+    let (repository, target) = (Repository::new(), tempfile::tempdir().unwrap());
+    let running = File::create(target.path().join("test-run.lock")).unwrap();
+    running.lock().unwrap();
+    let mut stamping = stamp(repository.0.path(), &[], target.path()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(stamping.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.starts_with("waiting for the run of process "), "{said}");
+    assert!(!target.path().join("stamps").exists());
+    drop(running);
+    assert!(stamping.wait().unwrap().success() && target.path().join("stamps").exists());
 }
