@@ -1,0 +1,189 @@
+//! `.ci/run` with other programs in the places of cargo and the tests: what it calls, in which folder, and
+//! under which lock. `tools/make-room`, which it calls: what empties the folder.
+
+// A test may stop where it fails, also in what its functions share.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// The root of the tree whose tests run.
+fn root() -> PathBuf {
+    let folder = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
+    Path::new(&folder).parent().unwrap().to_owned()
+}
+
+/// In the place of cargo.
+const CARGO: &str = r#"#!/bin/sh
+echo "cargo $*" >>"$LOG"
+"#;
+
+/// In the place of the tests, which fail.
+const TESTS: &str = r#"#!/bin/sh
+echo "test ${CARGO_TARGET_DIR:-in the clone} $CARGO_INCREMENTAL $*" >>"$LOG"
+[ -n "${CARGO_TARGET_DIR:-}" ] || exit 7
+if [ -e /proc/self/fd/9 ]; then echo "the tests have the lock" >>"$LOG"; fi
+flock --nonblock "$CARGO_TARGET_DIR.lock" echo "nobody has the lock" >>"$LOG"
+echo "$(stat -c %Y one) $(stat -c %Y two)" >>"$LOG"
+exit 7
+"#;
+
+/// A tree with the script and what it calls.
+struct Tree(TempDir);
+
+impl Tree {
+    fn new() -> Self {
+        let this = Self(tempfile::tempdir().unwrap());
+        for file in [".ci/run", "tools/make-room", "tools/stamp-sources"] {
+            this.write(&format!("tree/{file}"), &fs::read_to_string(root().join(file)).unwrap());
+        }
+        this.write("tree/test", TESTS);
+        this.write("tree/one", "1");
+        this.write("tree/two", "2");
+        this.write("bin/cargo", CARGO);
+        let made =
+            Command::new("git").args(["init", "--quiet", "--template="]).arg(this.path("tree")).status();
+        assert!(made.unwrap().success());
+        this
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        if text.starts_with("#!") {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(self.path("tree/.ci/run"));
+        let given = std::env::var_os("PATH").unwrap();
+        let folders = [self.path("bin")].into_iter().chain(std::env::split_paths(&given));
+        command.env("PATH", std::env::join_paths(folders).unwrap());
+        command.env("LOG", self.path("log")).env("XDG_CACHE_HOME", self.path("cache"));
+        command.env_remove("CARGO_TARGET_DIR").env_remove("CARGO_INCREMENTAL");
+        command
+    }
+
+    /// The lines that the programs wrote since the last look.
+    fn log(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.path("log")).unwrap();
+        fs::remove_file(self.path("log")).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// A run: the times of the two files for its tests.
+    fn times(&self) -> [u64; 2] {
+        failed_as_its_tests(&self.command().output().unwrap());
+        let line = self.log().pop().unwrap();
+        let (one, two) = line.split_once(' ').unwrap();
+        [one, two].map(|time| time.parse().unwrap())
+    }
+}
+
+fn failed_as_its_tests(output: &Output) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "{said}");
+}
+
+#[test]
+fn the_tests_run_in_the_kept_folder_while_the_script_has_its_lock() {
+    let tree = Tree::new();
+    failed_as_its_tests(&tree.command().args(["--long", "types"]).output().unwrap());
+    let kept = tree.path("cache/tharsis-ci");
+    let log = tree.log();
+    let tests = format!("test {} 0 --sweep --long types", kept.display());
+    assert_eq!(log[..2], ["cargo xtask commits --all".to_owned(), tests]);
+    assert_eq!(log.len(), 3, "{log:?}");
+    assert!(File::open(tree.path("cache/tharsis-ci.lock")).unwrap().try_lock().is_ok(), "it is over");
+}
+
+#[test]
+fn the_folder_sees_what_differs_and_the_tree_keeps_its_times() {
+    let tree = Tree::new();
+    let first = tree.times();
+    assert_eq!(first[0], first[1]);
+    tree.write("tree/one", "3");
+    let second = tree.times();
+    assert!(first[0] < second[0] && first[1] == second[1], "{first:?} {second:?}");
+    let written = fs::metadata(tree.path("tree/one")).unwrap().modified().unwrap();
+    tree.write("tree/one", "1");
+    assert_eq!(tree.times(), first, "as it was");
+    let back = fs::metadata(tree.path("tree/one")).unwrap().modified().unwrap();
+    assert!(
+        written <= back,
+        "its own target folder must not take it for older than what was made of the other"
+    );
+}
+
+#[test]
+fn a_second_run_waits_for_the_first() {
+    let tree = Tree::new();
+    fs::create_dir(tree.path("cache")).unwrap();
+    let first = File::create(tree.path("cache/tharsis-ci.lock")).unwrap();
+    first.lock().unwrap();
+    let mut second = tree.command().stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(second.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.starts_with("waiting for another run in "), "{line}");
+    assert!(!tree.path("log").exists());
+    drop(first);
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert_eq!(second.wait().unwrap().code(), Some(7), "{rest}");
+    assert!(tree.log()[1].ends_with("/tharsis-ci 0 --sweep"));
+}
+
+#[test]
+fn without_a_folder_that_can_be_kept_the_clone_has_its_own() {
+    let tree = Tree::new();
+    let wanted = ["cargo xtask commits --all", "test in the clone 0 "];
+    failed_as_its_tests(&tree.command().env_remove("HOME").env_remove("XDG_CACHE_HOME").output().unwrap());
+    assert_eq!(tree.log(), wanted, "no home");
+    tree.write("file", "");
+    failed_as_its_tests(&tree.command().env("XDG_CACHE_HOME", tree.path("file")).output().unwrap());
+    assert_eq!(tree.log(), wanted, "no folder");
+}
+
+/// The files and folders that `make-room` leaves of a folder that a compiler has filled.
+fn left(compiler: &str, limits: [&str; 2], is_in_use: bool) -> BTreeSet<String> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("debug/deps")).unwrap();
+    for (file, text) in [("compiler", compiler), ("stamps", ""), ("debug/deps/a", "a")] {
+        fs::write(folder.path().join(file), text).unwrap();
+    }
+    let lock = File::create(folder.path().join("test-run.lock")).unwrap();
+    if is_in_use {
+        lock.lock().unwrap();
+    }
+    let status = Command::new(root().join("tools/make-room")).arg(folder.path()).args(limits).status();
+    assert!(status.unwrap().success());
+    let entries = fs::read_dir(folder.path()).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn a_folder_is_emptied_if_it_is_too_large_or_the_disk_is_full_or_the_compiler_another() {
+    let output = Command::new("rustc").args(["--version", "--verbose"]).output().unwrap();
+    let compiler = String::from_utf8(output.stdout).unwrap();
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    let full = names(&["compiler", "debug", "stamps", "test-run.lock"]);
+    let empty = names(&["compiler", "test-run.lock"]);
+    let (any, none) = ("1000000", "0");
+    assert_eq!(left(&compiler, [any, none], false), full);
+    assert_eq!(left(&compiler, [none, none], false), empty, "it is too large");
+    assert_eq!(left(&compiler, [any, any], false), empty, "the disk is full");
+    assert_eq!(left("rustc 1.0.0", [any, none], false), empty, "another compiler");
+    assert_eq!(left("rustc 1.0.0", [none, any], true), full, "tests still run in it");
+}
