@@ -1,14 +1,11 @@
 //! A run of the tests that is interrupted or killed leaves no process and no folder behind.
 
-// A test may stop where it fails, also in what its functions share.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
+use crate::workspace::Workspace;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// Whether a process runs.
 fn is_alive(process: &str) -> bool {
@@ -78,49 +75,6 @@ fn sleeps() {
 }
 "#;
 
-/// A workspace with a test that starts a sleeper in another group, and sleeps itself.
-struct Workspace(TempDir);
-
-impl Workspace {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
-        write("Cargo.toml", "[workspace]\nresolver = \"3\"\nmembers = [\"slow\", \"unified\"]\n");
-        write("slow/Cargo.toml", "[package]\nname = \"slow\"\nedition = \"2024\"\n");
-        write("slow/tests/sleep.rs", SLEEP);
-        // The run of one package's tests selects it as well.
-        write(
-            "unified/Cargo.toml",
-            &format!("[package]\nname = \"{}\"\nedition = \"2024\"\n", xtask::test::UNIFIED),
-        );
-        write("unified/src/main.rs", "fn main() {}\n");
-        Self(folder)
-    }
-
-    fn path(&self, path: &str) -> PathBuf {
-        self.0.path().join(path)
-    }
-
-    /// A run of the tests, with what it says in a file.
-    fn run(&self, said: &Path) -> Child {
-        let said = fs::File::create(said).unwrap();
-        // A shell that starts something in the background may have it ignore interrupts.
-        Command::new("env")
-            .args(["--default-signal=INT", env!("CARGO_BIN_EXE_xtask"), "test", "slow"])
-            .env("CARGO_MANIFEST_DIR", self.path("xtask"))
-            .env("CARGO_TARGET_DIR", self.path("target"))
-            .stdin(Stdio::null())
-            .stdout(said.try_clone().unwrap())
-            .stderr(said)
-            .spawn()
-            .unwrap()
-    }
-}
-
 /// Waits for something that must come.
 fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     for _ in 0..60_000 {
@@ -134,12 +88,12 @@ fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
 
 #[test]
 fn a_run_that_is_interrupted_takes_its_programs_along_and_lets_the_next_one_in() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::new(&[("slow", &[("tests/sleep.rs", SLEEP)])]);
     let said = ["first", "second"].map(|name| workspace.path(name));
     let mark = workspace.path("slow/started");
-    let mut first = workspace.run(&said[0]);
+    let mut first = workspace.start(&["slow"], &said[0]);
     let of_first = started(&mut first, &said[0], &mark);
-    let mut second = workspace.run(&said[1]);
+    let mut second = workspace.start(&["slow"], &said[1]);
     let waits = format!("waiting for the run of process {} ", first.id());
     until(&waits, || fs::read_to_string(&said[1]).ok()?.contains(&waits).then_some(()));
     end(&mut first, "INT", &of_first);

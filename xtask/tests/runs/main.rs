@@ -1,0 +1,9 @@
+//! Runs of the tests of small workspaces: those that are interrupted or killed leave nothing behind, and what
+//! is wrong makes a run fail.
+
+// A test may stop where it fails, also in what its functions share.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod interrupted;
+mod refused;
+mod workspace;
