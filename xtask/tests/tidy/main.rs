@@ -11,6 +11,7 @@ mod dependencies;
 mod drawing;
 mod forms;
 mod lengths;
+mod lints;
 mod modules;
 mod orphans;
 mod pages;
