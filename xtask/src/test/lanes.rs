@@ -8,9 +8,10 @@
 use super::Places;
 use super::build::linting_cargo;
 use super::processes::{NICENESS, nicer};
-use super::program::{Environment, Phase, Program};
+use super::program::{Environment, Phase, Program, untested};
 use super::report::{History, Outcome};
 use super::selection::Selection;
+use super::workspace::Package;
 use crate::cargo;
 use anyhow::Result;
 use std::collections::BTreeSet;
@@ -73,8 +74,15 @@ enum Lane {
 const BESIDE: [Lane; 3] = [Lane::Waiting, Lane::Cargo, Lane::Computing];
 
 enum Work {
-    Program { program: Program, arguments: Vec<String> },
-    Command(Command),
+    Program {
+        program: Program,
+        arguments: Vec<String>,
+    },
+    /// A command of cargo, and the libraries whose documentation it must have tested.
+    Command {
+        command: Command,
+        documented: BTreeSet<String>,
+    },
 }
 
 /// A piece of a run.
@@ -126,21 +134,27 @@ fn threads(name: &str) -> Option<String> {
 }
 
 /// The jobs that are commands of cargo: what the one build does not compile.
-pub fn cargo_jobs(places: &Places, selection: &Selection, is_long: bool) -> Result<Vec<Job>> {
+pub fn cargo_jobs(
+    places: &Places,
+    packages: &[Package],
+    selection: &Selection,
+    is_long: bool,
+) -> Result<Vec<Job>> {
     let mut jobs = Vec::new();
-    if selection.has_doc_tests(&places.root) {
+    let documented = selection.documented(packages);
+    if !documented.is_empty() {
         let mut command = linting_cargo(places)?;
         command.env("RUSTDOC", places.root.join("tools/rustdoc-checked"));
         command.args(["test", "--doc", "--no-fail-fast", "--message-format=json-render-diagnostics"]);
         command.args(selection.packages());
         command.args(selection.filter().map(|filter| ["--", filter]).into_iter().flatten());
-        jobs.push(Job::cargo("doc tests", command));
+        jobs.push(Job::cargo("doc tests", command, documented));
     }
     if is_long && selection.is_everything() {
         for (name, words) in FORMS {
             let mut command = cargo();
             command.current_dir(&places.root).args(words.split_whitespace());
-            jobs.push(Job::cargo(name, command));
+            jobs.push(Job::cargo(name, command, BTreeSet::new()));
         }
     }
     Ok(jobs)
@@ -258,9 +272,9 @@ impl<'a> Schedule<'a> {
 }
 
 impl Job {
-    fn cargo(name: &str, command: Command) -> Self {
-        let command = nicer(&command, NICENESS);
-        Self { name: name.to_owned(), lane: Lane::Cargo, round: 0, work: Work::Command(command) }
+    fn cargo(name: &str, command: Command, documented: BTreeSet<String>) -> Self {
+        let work = Work::Command { command: nicer(&command, NICENESS), documented };
+        Self { name: name.to_owned(), lane: Lane::Cargo, round: 0, work }
     }
 
     /// Whether it cannot begin while the build goes on.
@@ -278,7 +292,12 @@ impl Job {
             Work::Program { program, arguments } => {
                 environment.run(&program, &arguments, niceness, self.round)
             }
-            Work::Command(command) => environment.run_command(self.name, command, self.round).with_messages(),
+            Work::Command { command, documented } => {
+                let outcome = environment.run_command(self.name, command, self.round).with_messages();
+                let missing = untested(&outcome.text, &documented);
+                let problem = || format!("no result of the documentation of {}", missing.join(", "));
+                if missing.is_empty() { outcome } else { outcome.failed(&problem()) }
+            }
         }
     }
 }
@@ -409,7 +428,7 @@ mod tests {
         let history = History::default();
         let schedule = Schedule::new(&history);
         schedule.add(["examples/places", "core/scale"].map(job).into());
-        let cargo = Job::cargo("doc tests", Command::new("true"));
+        let cargo = Job::cargo("doc tests", Command::new("true"), BTreeSet::new());
         schedule.add(vec![cargo]);
         assert!(schedule.lock().jobs.iter().all(Job::needs_the_build));
         let (tell, told) = std::sync::mpsc::channel();

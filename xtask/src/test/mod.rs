@@ -121,7 +121,7 @@ pub fn run(options: &Options) -> Result<()> {
     let run = Run::begin(watcher, &places.target.join(lint::SCRATCH), &lock)?;
     let mut report = Report::default();
     if selection.is_everything() {
-        report.phase("gates", || gates::check(&places.root, &run))?;
+        report.phase("gates", || gates::check(&places.root, &workspace.packages, &run))?;
     }
     let mut history = History::read(&places.target);
     let environment = Environment::of(&places, &run, &build::libraries(&places)?, seeds);
@@ -227,7 +227,7 @@ impl Tests<'_> {
         if self.selection.is_everything() && !of_none.is_empty() {
             bail!("lists of xtask/src/test/lanes.rs have names of no program: {}", of_none.join(", "));
         }
-        schedule.add(lanes::cargo_jobs(self.places, self.selection, is_long)?);
+        schedule.add(lanes::cargo_jobs(self.places, &self.workspace.packages, self.selection, is_long)?);
         Ok((Instant::now(), named))
     }
 }

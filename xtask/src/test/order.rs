@@ -53,11 +53,13 @@ mod tests {
     use super::Order;
     use crate::test::program::Program;
     use crate::test::workspace::Package;
+    use std::collections::BTreeSet;
     use std::path::PathBuf;
 
     fn order() -> Order {
         let programs = ["tharsis", "with-a-feature"].map(str::to_owned).into();
-        Order::of(&[Package { name: "tharsis-cli".to_owned(), folder: "cli".to_owned(), programs }])
+        let (name, folder) = ("tharsis-cli".to_owned(), "cli".to_owned());
+        Order::of(&[Package { name, folder, programs, tests: BTreeSet::new(), documented: None }])
     }
 
     fn program(package: &str, target: &str) -> Program {

@@ -4,6 +4,7 @@ use super::Places;
 use super::processes::{LOOK, Run};
 use super::report::{Outcome, Tests};
 use super::seeds::Seeds;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -156,8 +157,7 @@ impl<'a> Environment<'a> {
         if outcome.is_green
             && let Some(problem) = program.shortfall(&outcome, is_whole)
         {
-            outcome.is_green = false;
-            outcome.text.push_str(&format!("\n{problem}\n"));
+            outcome = outcome.failed(problem);
         }
         let trials = std::fs::read_to_string(seconds).unwrap_or_default();
         outcome.tests.add_trials(&trials);
@@ -240,6 +240,20 @@ fn incomplete(text: &str) -> Option<&'static str> {
     (ended == 0 || ended != begun).then_some("the program ended before it had run its tests")
 }
 
+/// The libraries of which doc tests printed no result. Cargo names each before its lists, of which the newer
+/// editions have several.
+pub fn untested<'a>(text: &str, documented: &'a BTreeSet<String>) -> Vec<&'a str> {
+    let (mut library, mut tested) = ("", BTreeSet::new());
+    for line in text.lines() {
+        if line.contains("Doc-tests") {
+            library = line.split_whitespace().last().unwrap_or_default();
+        } else if line.starts_with("test result: ") {
+            tested.insert(library);
+        }
+    }
+    documented.iter().map(String::as_str).filter(|library| !tested.contains(library)).collect()
+}
+
 /// Whether a program has the standard harness, which can print the seconds of each test.
 fn has_times(program: &Path, libraries: &OsString, said: &Path) -> bool {
     // Into a file: a pipe stays open as long as anything that the program has started.
@@ -254,7 +268,7 @@ fn has_times(program: &Path, libraries: &OsString, said: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Environment, Phase, Program, incomplete};
+    use super::{Environment, Phase, Program, incomplete, untested};
     use crate::test::processes::Run;
     use crate::test::report::Outcome;
     use crate::test::seeds::Seeds;
@@ -329,6 +343,18 @@ mod tests {
         assert!(of(String::new()) && of(list(1)));
         assert!(of(list(1) + result + &list(5)), "it ended in the second list");
         assert!(!of(list(1) + result + &list(5) + result));
+    }
+
+    #[test]
+    fn libraries_without_a_result_of_their_documentation_are_found() {
+        let documented = ["one", "other"].map(str::to_owned).into();
+        let result = "\nrunning 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored\n";
+        let one = format!("   Doc-tests one\n{result}{result}");
+        assert_eq!(untested("", &documented), ["one", "other"]);
+        assert_eq!(untested(&one, &documented), ["other"]);
+        assert_eq!(untested(&format!("{one}   Doc-tests other\n"), &documented), ["other"], "it broke off");
+        let coloured = format!("{one}\u{1b}[1m\u{1b}[92m   Doc-tests\u{1b}[0m other\n{result}");
+        assert!(untested(&coloured, &documented).is_empty());
     }
 
     #[test]

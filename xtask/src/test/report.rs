@@ -53,6 +53,14 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The outcome as that of a job that has failed for a reason which it did not see.
+    #[must_use]
+    pub fn failed(mut self, problem: &str) -> Self {
+        self.is_green = false;
+        self.text.push_str(&format!("\n{problem}\n"));
+        self
+    }
+
     /// Takes cargo's messages out of the text.
     #[must_use]
     pub fn with_messages(mut self) -> Self {

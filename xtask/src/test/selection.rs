@@ -2,8 +2,8 @@
 
 use super::workspace::Package;
 use anyhow::{Result, bail};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 /// A package that depends on all others, with all features, and has no tests. Selected beside another one, it
 /// makes cargo build that as the whole workspace does, and nothing of a run of all tests is compiled again.
@@ -96,9 +96,10 @@ impl Selection {
         self.package.as_ref().is_none_or(|package| package.folder == folder)
     }
 
-    /// Whether examples in the documentation of a library are among the tests.
-    pub fn has_doc_tests(&self, root: &Path) -> bool {
-        self.package.as_ref().is_none_or(|package| root.join(&package.folder).join("src/lib.rs").exists())
+    /// The libraries whose examples in the documentation are among the tests.
+    pub fn documented(&self, packages: &[Package]) -> BTreeSet<String> {
+        let is_meant = |package: &&Package| self.may_be_in(&package.folder);
+        packages.iter().filter(is_meant).filter_map(|package| package.documented.clone()).collect()
     }
 
     /// Cargo's words for the packages.
@@ -122,6 +123,8 @@ mod tests {
             name: name.to_owned(),
             folder: folder.to_owned(),
             programs: BTreeSet::new(),
+            tests: BTreeSet::new(),
+            documented: (folder == "core").then(|| "tharsis_core".to_owned()),
         })
     }
 
@@ -155,6 +158,16 @@ mod tests {
         assert!(refused.ends_with("in its name"), "{refused}");
         assert!(check(select("core", Some("clutser"))).is_ok(), "of a package");
         assert!(check(Ok(Selection::everything())).is_ok());
+    }
+
+    #[test]
+    fn documentation_is_that_of_the_selected_packages() {
+        let documented = |selection: Selection| selection.documented(&packages());
+        let core = BTreeSet::from(["tharsis_core".to_owned()]);
+        assert_eq!(documented(Selection::everything()), core);
+        assert_eq!(documented(select("core", Some("drain")).unwrap()), core);
+        assert_eq!(documented(select("drain", None).unwrap()), core);
+        assert!(documented(select("tests/cluster", None).unwrap()).is_empty());
     }
 
     #[test]
