@@ -72,6 +72,21 @@ pub fn sources(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     Ok(found)
 }
 
+/// All files of the tree that may give a test its name, with what is in them: cases of tests are files of
+/// data, too. A word on a page is none.
+pub fn files_of_names(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
+    let mut found = BTreeMap::new();
+    for path in files(root)? {
+        if path.extension() != Some(OsStr::new("md"))
+            && !is_in_cache(root, path.strip_prefix(root).unwrap_or(&path))
+        {
+            let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            found.insert(path, String::from_utf8_lossy(&bytes).into_owned());
+        }
+    }
+    Ok(found)
+}
+
 /// Whether a file below a root lies in a folder of files that can be made again.
 fn is_in_cache(root: &Path, file: &Path) -> bool {
     let folders = file.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
@@ -80,8 +95,7 @@ fn is_in_cache(root: &Path, file: &Path) -> bool {
 
 /// The files that git knows or would add; without a repository, all of them.
 fn files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let words =
-        ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--", "*.rs"];
+    let words = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"];
     let listed = Command::new("git").current_dir(root).args(words).output();
     if let Ok(listed) = listed
         && listed.status.success()
@@ -148,6 +162,10 @@ mod tests {
         write("out/CACHEDIR.TAG", "");
         write("b/made/CACHEDIR.TAG", "");
         assert_eq!(names(), ["a.rs", "b/c.rs", "b/generated/d.rs", "ignored/f.rs"], "no repository");
+        let all = files_of_names(folder.path()).unwrap();
+        assert!(all.contains_key(&folder.path().join("a.txt")), "of any kind");
+        assert!(all.contains_key(&folder.path().join("protos/src/generated/e.rs")));
+        assert!(!all.contains_key(&folder.path().join("out/debug/g.rs")));
         write(".gitignore", "/ignored\n");
         let made =
             Command::new("git").args(["init", "--quiet", "--template="]).current_dir(folder.path()).status();

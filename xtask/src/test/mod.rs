@@ -110,7 +110,7 @@ pub fn run(options: &Options) -> Result<()> {
     let seeds = Seeds::find(options.long)?;
     let workspace = Workspace::read(&root)?;
     let selection = Selection::find(&workspace.packages, &options.pattern)?;
-    selection.check_in(&workspace.packages, &crate::sources(&root)?)?;
+    selection.check_in(&workspace.packages, || crate::files_of_names(&root))?;
     toolchain::check(&selection, &build::toolchain()?)?;
     debian::install_for(&selection)?;
     let lock = Lock::take(&workspace.target)?;

@@ -3,7 +3,7 @@
 use super::workspace::Package;
 use anyhow::{Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A package that depends on all others, with all features, and has no tests. Selected beside another one, it
 /// makes cargo build that as the whole workspace does, and nothing of a run of all tests is compiled again.
@@ -40,18 +40,22 @@ impl Selection {
         Self { package: None, filter: None }
     }
 
-    /// Fails if a part of names stands in none of the sources, which most likely is a package or a test with
-    /// a slip: all test programs would be compiled before that is seen.
-    pub fn check_in(&self, packages: &[Package], sources: &BTreeMap<PathBuf, String>) -> Result<()> {
+    /// Fails if a part of names stands in none of the files that give names, which most likely is a package
+    /// or a test with a slip: all test programs would be compiled before that is seen.
+    pub fn check_in(
+        &self,
+        packages: &[Package],
+        files: impl FnOnce() -> Result<BTreeMap<PathBuf, String>>,
+    ) -> Result<()> {
         let (None, Some(filter)) = (&self.package, &self.filter) else { return Ok(()) };
         // The name of a documentation test is that of its file and item, and its line.
         let item = filter.split(" (line").next().unwrap_or(filter);
         let mut words = item.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
         let last = words.rfind(|word| !word.is_empty()).unwrap_or(filter);
-        let is_there = |(path, text): (&PathBuf, &String)| {
+        let is_there = |path: &Path, text: &str| {
             text.contains(last) || path.file_stem().is_some_and(|stem| stem.to_string_lossy().contains(last))
         };
-        if sources.iter().any(is_there) {
+        if files()?.iter().any(|(path, text)| is_there(path, text)) {
             return Ok(());
         }
         let names = packages.iter().flat_map(|package| [&package.name, &package.folder]);
@@ -146,7 +150,9 @@ mod tests {
     fn a_word_that_stands_nowhere_is_refused_before_the_build() {
         let text = "#[test]\nfn a_node_drains() {}".to_owned();
         let sources = BTreeMap::from([(PathBuf::from("/w/tests/cluster/tests/windows.rs"), text)]);
-        let check = |selection: anyhow::Result<Selection>| selection.unwrap().check_in(&packages(), &sources);
+        let check = |selection: anyhow::Result<Selection>| {
+            selection.unwrap().check_in(&packages(), || Ok(sources.clone()))
+        };
         let of_docs = "tests/cluster/tests/windows.rs - windows::a_node_drains (line 12)";
         for word in ["node_dr", "windows", "windows::", "windows::a_node", of_docs] {
             assert!(check(select(word, None)).is_ok(), "{word}");
@@ -158,6 +164,25 @@ mod tests {
         assert!(refused.ends_with("in its name"), "{refused}");
         assert!(check(select("core", Some("clutser"))).is_ok(), "of a package");
         assert!(check(Ok(Selection::everything())).is_ok());
+    }
+
+    /// Trials have the names of files, of programs that must not compile and of data.
+    #[test]
+    fn every_case_in_a_file_of_its_own_passes_for_a_test() {
+        let root = crate::root();
+        let files = crate::files_of_names(&root).unwrap();
+        for (folder, ending) in [("tharsis/tests/misuse", "stderr"), ("tests/sqllogic/cases", "slt")] {
+            let is_case = |path: &&PathBuf| {
+                path.starts_with(root.join(folder)) && path.extension().is_some_and(|of| of == ending)
+            };
+            let cases: Vec<_> = files.keys().filter(is_case).collect();
+            assert!(1 < cases.len(), "{folder}");
+            for case in cases {
+                let name = case.file_stem().unwrap().to_str().unwrap();
+                let selection = select(name, None).unwrap();
+                assert!(selection.check_in(&packages(), || Ok(files.clone())).is_ok(), "{name}");
+            }
+        }
     }
 
     #[test]
