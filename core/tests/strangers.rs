@@ -6,25 +6,25 @@
 //! has no part in any of it: whatever it says, the node is as it was before.
 //!
 //! A task or an actor is cancelled or started again at its owner by any member: one of its clients may have
-//! the reference, and references go from hand to hand. The value of an argument comes with the task that
-//! takes it, from a member that has borrowed it. Both are open to whoever is a member.
+//! the reference, and references go from hand to hand. That is open to whoever is a member. The value of an
+//! argument comes with the task that takes it, from a member that has borrowed it, and counts for that task.
 
 // A test may panic where it fails, also in shared functions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use tharsis_core::event::{Member, OutputValue, TaskOutcome};
-use tharsis_core::node::Config;
+use tharsis_core::event::{Member, OutputValue, TaskOutcome, Value};
+use tharsis_core::node::{ArgumentValue, Config};
 use tharsis_core::{Action, Event, MS, Node, Now, Operation, Record};
 use tharsis_types::peer::{
-    ActorSnapshot, DoneOutcome, DoneValue, DrainMessage, Message, Packet, PushedTask, QuotaMessage,
-    RemoteState, Turn,
+    ActorSnapshot, DoneOutcome, DoneValue, DrainMessage, Message, Packet, PushedDependency, PushedTask,
+    QuotaMessage, RemoteState, Turn,
 };
 use tharsis_types::task::{Output, Role};
 use tharsis_types::{
-    ClientId, Extent, Failure, FailureKind, FunctionId, JobId, JobQuota, LeaseId, NodeId, ObjectId,
-    Placement, RefId, Resources, TaskArgs, TaskClass, TaskId,
+    ClientId, Dependency, Extent, Failure, FailureKind, FunctionId, JobId, JobQuota, LeaseId, NodeId,
+    ObjectId, Placement, RefId, Resources, TaskArgs, TaskClass, TaskId,
 };
 
 const A: NodeId = NodeId(1);
@@ -170,6 +170,87 @@ fn the_driver_of_a_job_says_whether_it_has_a_quota() {
         let nothing = Resources::default();
         assert_eq!(world.node.held_of_quota(CLAIMED), quota.map(|_| &nothing));
     }
+}
+
+/// All that a member may tell of an object of another one.
+fn states() -> [RemoteState; 4] {
+    let failure = Arc::new(Failure::new(FailureKind::WorkerCrashed, "no"));
+    let stored = RemoteState::Stored { len: 64, holders: vec![C] };
+    [RemoteState::Inline([6].into()), RemoteState::Failed(failure), RemoteState::Freed, stored]
+}
+
+#[test]
+fn a_member_tells_the_value_of_an_argument_to_its_own_task() {
+    // The driver here waits for the first; the other is not known here.
+    for (state, object) in states().into_iter().flat_map(|s| [20, 30].map(|n| (s.clone(), put(THEIRS, n)))) {
+        let mut world = World::new();
+        world.has_lease(C, 9);
+        let is_inline = matches!(state, RemoteState::Inline(_));
+        let push = pushed(9, task(CLAIMED, 1), class(CLAIMED, 1.0));
+        let said = world.hear(C, reads(push, object, state));
+        world.node.check();
+        assert_eq!(world.node.value(object), None, "{object}");
+        let is_for_driver = |action: &Action| matches!(action, Action::Tell { client: DRIVER, .. });
+        assert!(!said.iter().any(is_for_driver), "{said:?}");
+        if is_inline {
+            let run = world.node.run(world.runs[&task(CLAIMED, 1)].1).unwrap();
+            assert_eq!(run.arguments, [(0, theirs(object), ArgumentValue::Inline(&[6]))]);
+        }
+        // Whoever wants it here asks its owner, whose word counts.
+        let reference = theirs(object);
+        world.sent.clear();
+        world.feed(Event::Held { client: DRIVER, token: 73, reference });
+        world.feed(Event::Fetch { client: DRIVER, token: 73, reference });
+        let asks = world.sent.contains(&Message::ObjectLocate { object });
+        assert_eq!(asks, object == put(THEIRS, 30), "once, and for the first it was asked before");
+        let state = RemoteState::Inline([7].into());
+        let said = world.hear(A, Message::ObjectState { object, state, nested: Vec::new() });
+        assert!(said.iter().any(is_for_driver), "{said:?}");
+        assert_eq!(world.node.value(object), Some(&Value::Inline([7].into())));
+        if is_inline {
+            world.finish(task(CLAIMED, 1), inline());
+        }
+        world.node.check();
+    }
+}
+
+#[test]
+fn copies_that_a_member_made_up_say_nothing_of_those_that_are_there() {
+    let mut world = World::new();
+    world.has_lease(C, 9);
+    let object = put(THEIRS, 20);
+    let [.., stored] = states();
+    world.hear(C, reads(pushed(9, task(CLAIMED, 1), class(CLAIMED, 1.0)), object, stored));
+    world.sent.clear();
+    for _ in 0..3 {
+        let cause = "not there".to_owned();
+        world.feed(Event::PullFailed { object, from: C, done_bytes: 0, cause });
+        world.node.check();
+    }
+    assert!(world.sent.contains(&Message::CopiesUnreadable { object }), "{:?}", world.sent);
+    let tasks = vec![(task(CLAIMED, 1), 0)];
+    let back = Message::TaskGiveBack { lease: LeaseId(9), tasks, started: false };
+    assert!(world.sent.contains(&back), "{:?}", world.sent);
+    let state = RemoteState::Stored { len: 64, holders: vec![A] };
+    let said = world.hear(A, Message::ObjectState { object, state, nested: Vec::new() });
+    let is_read = |action: &Action| matches!(action, Action::Do(Operation::Pull { from: A, .. }));
+    assert!(said.iter().any(is_read), "{said:?}");
+}
+
+#[test]
+fn references_go_back_that_came_with_a_task_without_a_lease() {
+    let mut world = World::new();
+    let [inline, ..] = states();
+    let push = pushed(9, task(CLAIMED, 1), class(CLAIMED, 1.0));
+    world.hear(C, reads(reads(push, put(THEIRS, 20), inline.clone()), put(THEIRS, 30), inline));
+    let mut back = BTreeMap::<ObjectId, u32>::new();
+    for message in &world.sent {
+        if let Message::BorrowReleased { object, count } = message {
+            *back.entry(*object).or_default() += count;
+        }
+    }
+    let expected = [(put(THEIRS, 20), 1), (put(THEIRS, 22), 2), (put(THEIRS, 30), 1)];
+    assert_eq!(back, BTreeMap::from(expected));
 }
 
 /// A node that has something of each kind with `A`.
@@ -318,6 +399,17 @@ impl World {
         self.hear(A, Message::LeaseRequest { lease, class, wait: true, urgency: 0, weight: 100, quota });
     }
 
+    /// A member gets a lease for a job that it makes up.
+    fn has_lease(&mut self, of: NodeId, lease: u64) {
+        self.hear(A, Message::LeaseReturned { lease: LeaseId(3) });
+        let (lease, class) = (LeaseId(lease), Arc::new(class(CLAIMED, 1.0)));
+        self.hear(
+            of,
+            Message::LeaseRequest { lease, class, wait: true, urgency: 0, weight: 100, quota: None },
+        );
+        self.worker_starts(ClientId(12));
+    }
+
     fn finish(&mut self, task: TaskId, outcome: TaskOutcome) {
         let (client, run) = self.runs.remove(&task).unwrap();
         self.feed(Event::Finished { client, run, run_ns: 1, outcome });
@@ -437,7 +529,11 @@ impl World {
             Message::TaskCancel { task: task(THEIRS, 2), force: true, recursive: true },
             done(with_task, ours),
             Message::TaskGiveBack { lease: with_task, tasks: vec![(ours, 0)], started: false },
-            pushed(1, task(THEIRS, 4), class(THEIRS, 1.0)),
+            reads(
+                pushed(1, task(THEIRS, 4), class(THEIRS, 1.0)),
+                put(THEIRS, 20),
+                RemoteState::Inline([7].into()),
+            ),
             Message::TaskStealBack { lease: LeaseId(1) },
         ]);
         all
@@ -498,6 +594,15 @@ fn pushed(lease: u64, task: TaskId, class: TaskClass) -> Message {
         name: None,
     };
     Message::TaskPush { lease: LeaseId(lease), task: Box::new(pushed) }
+}
+
+/// The same push with an argument of `A`, in whose value another reference stands.
+fn reads(push: Message, object: ObjectId, state: RemoteState) -> Message {
+    let Message::TaskPush { lease, mut task } = push else { panic!("{push:?}") };
+    let dependency = Dependency { reference: theirs(object), parameter: 0 };
+    let nested = vec![theirs(put(THEIRS, 22))];
+    task.dependencies.push(PushedDependency { dependency, state, nested });
+    Message::TaskPush { lease, task }
 }
 
 fn done(lease: LeaseId, task: TaskId) -> Message {

@@ -4,11 +4,11 @@ use super::Node;
 use super::runs::Run;
 use crate::event::{Action, Record, TaskOutcome, Value};
 use crate::owner::{because, dependency_failure};
-use crate::pull::Purpose;
+use crate::pull::{Missing, Purpose};
 use crate::slab::Slot;
 use std::sync::Arc;
 use tharsis_types::peer::Message;
-use tharsis_types::{ClientId, Failure, FailureKind, ObjectId};
+use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId};
 
 impl Node {
     /// All arguments of a run are here, as far as the ledger knew when they were wanted.
@@ -32,7 +32,7 @@ impl Node {
         }
         let mut missing = self.runs.pin_arguments(slot, &self.owner, &mut self.store);
         if !missing.is_empty() {
-            missing.iter_mut().for_each(|m| m.holders = self.holders(m.object));
+            missing.iter_mut().for_each(|m| m.holders = self.holders_for_run(m));
             self.want(Purpose::Arguments(slot), missing, out);
             return None;
         }
@@ -111,13 +111,25 @@ impl Node {
     /// it is being computed again.
     fn failed_argument(&self, slot: Slot<Run>) -> Option<Option<Arc<Failure>>> {
         let call = self.runs[slot].call(&self.owner)?;
-        call.dependencies.iter().find_map(|(dependency, slot)| match self.owner.entry(*slot) {
+        call.dependencies.iter().find_map(|(dependency, slot)| match call.argument(&self.owner, *slot) {
             (_, Some(Value::Inline(_) | Value::Stored { .. })) => None,
             (_, Some(Value::Failed(cause))) => {
                 Some(Some(Arc::new(dependency_failure(dependency.parameter, cause))))
             }
             (_, None) => Some(None),
         })
+    }
+
+    /// Nodes with a copy of an argument that is not in the arena here: those that are known, then those that
+    /// the sender of the run told.
+    fn holders_for_run(&self, missing: &Missing) -> Vec<NodeId> {
+        let mut holders = self.holders(missing.object);
+        for told in &missing.holders {
+            if *told != self.id && self.view.knows(*told) && !holders.contains(told) {
+                holders.push(*told);
+            }
+        }
+        holders
     }
 
     /// Pins an argument that arrived while its run waits for others: it must not be evicted meanwhile.

@@ -66,6 +66,15 @@ impl Node {
             // The next reader of the object finds out.
             Purpose::Ahead(_) => return,
             Purpose::Move(_) => return self.move_failed(object, out),
+            Purpose::Arguments(run) if self.runs.get(run).is_some_and(|run| run.was_told(object)) => {
+                // The sender of the run is mistaken: that says nothing of the copies that the owner knows.
+                self.owner.ask_if_awaited(object, &mut self.effects);
+                return if self.owner.is_over(object) {
+                    self.arguments_lost(run, object, cause, out)
+                } else {
+                    self.argument_awaited(run, object, out)
+                };
+            }
             Purpose::Arguments(_) | Purpose::Read(..) => {}
         }
         if !self.owner.is_awaited(object) {

@@ -1,11 +1,12 @@
 //! Starts: how a task of the ledger, or one that another node pushed, becomes a run.
 
 use super::Node;
-use super::runs::{ArgumentValue, Lent, Origin, Run, RunView};
+use super::runs::{ArgumentValue, Lent, Origin, Run, RunView, Told};
 use crate::Now;
 use crate::event::{Action, Value};
-use crate::owner::Task;
+use crate::owner::{Task, decline, value_told};
 use crate::slab::Slot;
+use tharsis_types::hash::IdMap;
 use tharsis_types::peer::{Message, PushedTask};
 use tharsis_types::task::Role;
 use tharsis_types::{ClientId, LeaseId, NodeId, TaskId};
@@ -27,7 +28,7 @@ impl Node {
         let run = self.runs.get(Slot::from_number(run))?;
         let call = run.call(&self.owner)?;
         let arguments = call.dependencies.iter().map(|(dependency, slot)| {
-            let (object, value) = self.owner.entry(*slot);
+            let (object, value) = call.argument(&self.owner, *slot);
             let value = match value? {
                 Value::Inline(bytes) => ArgumentValue::Inline(bytes),
                 // Its owner may have freed the copy since it was pinned for the run.
@@ -90,32 +91,40 @@ impl Node {
         out: &mut Vec<Action>,
     ) {
         let key = (from, lease);
+        // First of all: of a node without a lease here no reference is taken, and no value.
+        let Some(client) = self.leases.worker(key).filter(|_| !self.leases.is_closed(key)) else {
+            return self.refuse_pushed(from, lease, &pushed);
+        };
         let mut references = Vec::new();
         let mut dependencies = Vec::new();
+        let mut told = IdMap::default();
         let mut freed = None;
         for needed in pushed.dependencies {
             let reference = needed.dependency.reference;
+            let object = reference.object;
             let Some(slot) = self.owner.adopt(reference, Some(from), &mut self.effects) else {
-                freed = Some(reference.object);
+                freed = Some(object);
+                decline(from, &needed.nested, &mut self.effects);
                 continue;
             };
             references.push(slot);
             dependencies.push((needed.dependency, slot));
-            let object = needed.dependency.reference.object;
-            self.owner.located(from, object, needed.state, &needed.nested, &mut self.effects);
+            if self.owner.is_hearsay(slot, from) {
+                for inside in &needed.nested {
+                    references.extend(self.owner.adopt(*inside, Some(from), &mut self.effects));
+                }
+                let (value, holders) = value_told(from, object, needed.state);
+                told.insert(object, Told { value, holders });
+            } else {
+                self.owner.owner_told(from, object, needed.state, &needed.nested, &mut self.effects);
+            }
         }
         for reference in &pushed.nested {
             references.extend(self.owner.adopt(*reference, Some(from), &mut self.effects));
         }
-        let Some(client) = self.leases.worker(key).filter(|_| !self.leases.is_closed(key)) else {
-            references.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
-            let tasks = vec![(pushed.task, pushed.attempt)];
-            self.send(from, Message::TaskGiveBack { lease, tasks, started: false });
-            return;
-        };
         let class_number = self.owner.intern_class(&pushed.class).number();
         let (class, payload, name) = (pushed.class.clone(), pushed.payload, pushed.name);
-        let lent = Lent { class, class_number, payload, dependencies, references, name };
+        let lent = Lent { class, class_number, payload, dependencies, told, references, name };
         let attempt = (pushed.task, pushed.attempt);
         let run = Run::new(client, key, attempt, &pushed.class, Origin::Lent(Box::new(lent)));
         match freed {
@@ -125,6 +134,17 @@ impl Node {
                 self.arguments_lost(slot, object, None, out);
             }
         }
+    }
+
+    /// A task comes under a lease that ended, or never was: it goes back, with all that was lent with it.
+    fn refuse_pushed(&mut self, from: NodeId, lease: LeaseId, pushed: &PushedTask) {
+        let tasks = vec![(pushed.task, pushed.attempt)];
+        self.send(from, Message::TaskGiveBack { lease, tasks, started: false });
+        for needed in &pushed.dependencies {
+            decline(from, &[needed.dependency.reference], &mut self.effects);
+            decline(from, &needed.nested, &mut self.effects);
+        }
+        decline(from, &pushed.nested, &mut self.effects);
     }
 
     fn stage(&mut self, run: Run, out: &mut Vec<Action>) {

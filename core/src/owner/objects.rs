@@ -227,24 +227,9 @@ impl Owner {
         nested: &[RefId],
         out: &mut Vec<Effect>,
     ) {
-        if self.references.is_owned_by(&object, from) {
-            return self.located(from, object, state, nested, out);
+        if !self.references.is_owned_by(&object, from) {
+            return decline(from, nested, out);
         }
-        for reference in nested {
-            let message = Message::BorrowReleased { object: reference.object, count: 1 };
-            out.push(Effect::Send { to: from, message });
-        }
-    }
-
-    /// The state of an object as another node knows it: its owner, or one that sends it as an argument.
-    pub fn located(
-        &mut self,
-        from: NodeId,
-        object: ObjectId,
-        state: RemoteState,
-        nested: &[RefId],
-        out: &mut Vec<Effect>,
-    ) {
         let inside = self.references.adopt_nested(nested, Some(from), out);
         match self.references.located(from, object, state) {
             Some((slot, value)) => {
@@ -258,6 +243,13 @@ impl Owner {
         }
     }
 
+    /// Whether what a node tells of an object is hearsay: another one owns it, whose word is not here.
+    #[must_use]
+    pub fn is_hearsay(&self, slot: Slot<Object>, from: NodeId) -> bool {
+        let object = &self.references[slot];
+        object.owner().is_some_and(|owner| owner != from) && !object.is_there()
+    }
+
     /// A node has got a copy of an object, or has lost it.
     pub fn copy_changed(&mut self, holder: NodeId, object: ObjectId, exists: bool, out: &mut Vec<Effect>) {
         self.references.copy_changed(holder, object, exists, out);
@@ -266,6 +258,16 @@ impl Owner {
     /// The copies of another node's object that are known here cannot be read: its owner is asked for others.
     pub fn ask_anew(&mut self, object: ObjectId, out: &mut Vec<Effect>) {
         self.references.ask_anew(object, out);
+    }
+
+    /// The owner of another node's object is asked for its state, unless that is known here or under way. If
+    /// it is gone, the object is lost.
+    pub fn ask_if_awaited(&mut self, object: ObjectId, out: &mut Vec<Effect>) {
+        let Some(slot) = self.references.find(&object) else { return };
+        self.lose_orphan(slot, out);
+        if self.references.get(slot).is_some_and(|object| object.value().is_none()) {
+            self.references.ask_owner(slot, out);
+        }
     }
 
     /// The last bytes of an object were dropped to make room.
@@ -473,6 +475,14 @@ impl Owner {
         if object.value().is_none() && self.references.is_orphan(slot) {
             self.lost(object.id(), None, out);
         }
+    }
+}
+
+/// Gives back references that a node lent with a message of which nothing is taken.
+pub(crate) fn decline(from: NodeId, lent: &[RefId], out: &mut Vec<Effect>) {
+    for reference in lent {
+        let message = Message::BorrowReleased { object: reference.object, count: 1 };
+        out.push(Effect::Send { to: from, message });
     }
 }
 

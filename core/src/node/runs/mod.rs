@@ -19,7 +19,7 @@
 mod run;
 
 pub use run::{ArgumentValue, RunView};
-pub(super) use run::{Lent, Origin, Run};
+pub(super) use run::{Lent, Origin, Run, Told};
 
 use crate::Now;
 use crate::journal::{self, About, Fact, Journal};
@@ -454,6 +454,7 @@ mod tests {
             class_number: 0,
             payload: SmallBytes::default(),
             dependencies: Vec::new(),
+            told: IdMap::default(),
             references: Vec::new(),
             name: None,
         };

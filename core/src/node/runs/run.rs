@@ -8,10 +8,10 @@ use crate::slab::{COPIED_IN_PLACE_BYTES, Slot};
 use crate::store::Store;
 use crate::{MS, Now};
 use std::sync::Arc;
-use tharsis_types::hash::IdSet;
+use tharsis_types::hash::{IdMap, IdSet};
 use tharsis_types::task::{CallRules, Role};
 use tharsis_types::{
-    Attempt, ClientId, Dependency, Extent, LeaseId, ObjectId, RefId, SmallBytes, TaskClass, TaskId,
+    Attempt, ClientId, Dependency, Extent, LeaseId, NodeId, ObjectId, RefId, SmallBytes, TaskClass, TaskId,
 };
 
 /// A task on its way to a worker of this node, or in it.
@@ -56,10 +56,21 @@ pub(in crate::node) struct Lent {
     pub(in crate::node) class_number: u32,
     pub(in crate::node) payload: SmallBytes,
     pub(in crate::node) dependencies: Vec<(Dependency, Slot<Object>)>,
+    /// Arguments whose owner has not told their values here.
+    pub(in crate::node) told: IdMap<ObjectId, Told>,
     /// References that were lent with it, by place in this node's ledger.
     pub(in crate::node) references: Vec<Slot<Object>>,
     /// The name of the call, if it has one of its own.
     pub(in crate::node) name: Option<Arc<str>>,
+}
+
+/// An argument as a node told it that does not own the object. The run reads what its sender says; whoever
+/// else waits for the object here waits for the owner.
+#[derive(Debug)]
+pub(in crate::node) struct Told {
+    pub(in crate::node) value: Value,
+    /// Nodes with a copy.
+    pub(in crate::node) holders: Vec<NodeId>,
 }
 
 /// The function to call and its arguments.
@@ -68,6 +79,7 @@ pub(in crate::node) struct Call<'a> {
     pub(in crate::node) class_number: u32,
     pub(in crate::node) payload: &'a [u8],
     pub(in crate::node) dependencies: &'a [(Dependency, Slot<Object>)],
+    told: Option<&'a IdMap<ObjectId, Told>>,
     /// The name of the call, if it has one of its own.
     pub(in crate::node) own_name: Option<&'a str>,
 }
@@ -76,6 +88,20 @@ impl<'a> Call<'a> {
     /// The name of the call, or that of its class.
     pub(in crate::node) fn name(&self) -> &'a str {
         self.own_name.unwrap_or(&self.class.name)
+    }
+
+    /// An argument and its value: as the sender told it for this call, or as the ledger knows it.
+    pub(in crate::node) fn argument(
+        &self,
+        owner: &'a Owner,
+        slot: Slot<Object>,
+    ) -> (ObjectId, Option<&'a Value>) {
+        let (object, known) = owner.entry(slot);
+        (object, self.told(object).map(|told| &told.value).or(known))
+    }
+
+    fn told(&self, object: ObjectId) -> Option<&'a Told> {
+        self.told?.get(&object)
     }
 }
 
@@ -156,6 +182,11 @@ impl Run {
         matches!(self.origin, Origin::Lent(_))
     }
 
+    /// Whether the value of an argument is what its sender told, not what the owner did.
+    pub(in crate::node) fn was_told(&self, object: ObjectId) -> bool {
+        matches!(&self.origin, Origin::Lent(lent) if lent.told.contains_key(&object))
+    }
+
     /// Whether it waits for arguments.
     pub(in crate::node) fn is_staging(&self) -> bool {
         self.stage == Stage::Staging
@@ -211,14 +242,15 @@ impl Run {
         is_here
     }
 
-    /// Pins its arguments that are here and returns those that are not, each object once.
+    /// Pins its arguments that are here and returns those that are not, each object once, with the holders
+    /// that its sender told for it alone.
     pub(super) fn pin_arguments(&mut self, owner: &Owner, store: &mut Store) -> Vec<Missing> {
         let mut missing: Vec<Missing> = Vec::new();
         let mut seen: IdSet<ObjectId> = IdSet::default();
         let attempt = (self.task, self.attempt);
         let Some(call) = self.origin.call(owner, attempt, self.lease.1) else { return missing };
         for (_, slot) in call.dependencies {
-            let (object, Some(Value::Stored { len })) = owner.entry(*slot) else { continue };
+            let (object, Some(Value::Stored { len })) = call.argument(owner, *slot) else { continue };
             if self.has_pinned(object) || seen.contains(&object) {
                 continue;
             }
@@ -226,7 +258,8 @@ impl Run {
                 self.pins.get_or_insert_default().insert(object);
             } else {
                 seen.insert(object);
-                missing.push(Missing { object, len: *len, holders: Vec::new() });
+                let holders = call.told(object).map(|told| told.holders.clone()).unwrap_or_default();
+                missing.push(Missing { object, len: *len, holders });
             }
         }
         missing
@@ -251,13 +284,13 @@ impl Origin {
                 let view = owner.view_of_attempt(*place, task, attempt, lease)?;
                 let (class, class_number, own_name) = (view.class, view.class_number, view.own_name);
                 let (payload, dependencies) = (view.payload, view.dependencies);
-                Some(Call { class, class_number, payload, dependencies, own_name })
+                Some(Call { class, class_number, payload, dependencies, told: None, own_name })
             }
             Self::Lent(lent) => {
                 let (class, class_number) = (&lent.class, lent.class_number);
                 let (payload, dependencies) = (&*lent.payload, &*lent.dependencies);
-                let own_name = lent.name.as_deref();
-                Some(Call { class, class_number, payload, dependencies, own_name })
+                let (told, own_name) = (Some(&lent.told), lent.name.as_deref());
+                Some(Call { class, class_number, payload, dependencies, told, own_name })
             }
         }
     }

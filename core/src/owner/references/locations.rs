@@ -56,8 +56,8 @@ impl References {
         self.objects.find(object).is_some_and(|slot| self.objects[slot].owner() == Some(node))
     }
 
-    /// A node told the state of an object. Returns the value to set if the object is a proxy here without a
-    /// value.
+    /// The owner of an object told its state. Returns the value to set if the object is a proxy here without
+    /// a value.
     pub(in crate::owner) fn located(
         &mut self,
         from: NodeId,
@@ -66,24 +66,13 @@ impl References {
     ) -> Option<(Slot<Object>, Value)> {
         let slot = self.objects.find(&object)?;
         let entry = &mut self.objects[slot];
-        entry.owner()?;
-        let (value, copies) = match state {
-            RemoteState::Failed(failure) => (Value::Failed(failure), Vec::new()),
-            RemoteState::Inline(bytes) => (Value::Inline(bytes), Vec::new()),
-            RemoteState::Stored { len, holders } => (Value::Stored { len }, holders),
-            RemoteState::Freed => {
-                let text = format!("object {object} was freed by its owner, node {from}");
-                (Value::Failed(Arc::new(Failure::new(FailureKind::ObjectFreed, text))), Vec::new())
-            }
-        };
-        let links = entry.links();
-        // Only the owner knows all copies. The copies that another lender knows may be outdated.
-        let is_owner = links.owner == Some(from);
-        links.asked &= !is_owner;
-        if is_owner || links.copies.is_empty() {
-            links.copies = copies;
+        if entry.owner() != Some(from) {
+            return None;
         }
-        if is_owner && entry.is_gone() && !matches!(value, Value::Stored { .. }) {
+        let (value, copies) = value_told(from, object, state);
+        let links = entry.links();
+        (links.asked, links.copies) = (false, copies);
+        if entry.is_gone() && !matches!(value, Value::Stored { .. }) {
             // The object was computed again, and its value is not in a store this time.
             entry.value = None;
         }
@@ -192,6 +181,19 @@ impl References {
     }
 }
 
+/// The value that a node tells of an object, and the nodes with a copy.
+pub(crate) fn value_told(from: NodeId, object: ObjectId, state: RemoteState) -> (Value, Vec<NodeId>) {
+    match state {
+        RemoteState::Failed(failure) => (Value::Failed(failure), Vec::new()),
+        RemoteState::Inline(bytes) => (Value::Inline(bytes), Vec::new()),
+        RemoteState::Stored { len, holders } => (Value::Stored { len }, holders),
+        RemoteState::Freed => {
+            let text = format!("object {object} was freed by its owner, node {from}");
+            (Value::Failed(Arc::new(Failure::new(FailureKind::ObjectFreed, text))), Vec::new())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::event::Value;
@@ -208,13 +210,15 @@ mod tests {
         ledger.adopt(RefId { object, owner }, Some(lender), &mut out);
         let stored = |holders| RemoteState::Stored { len: 8, holders };
         let inline = || RemoteState::Inline([7].as_slice().into());
-        ledger.located(lender, object, stored(vec![lender]), &[], &mut out);
-        ledger.located(lender, object, inline(), &[], &mut out);
-        assert_eq!(ledger.value_ref(object), Some(&Value::Stored { len: 8 }), "only the owner knows");
+        ledger.owner_told(lender, object, inline(), &[], &mut out);
+        assert_eq!(ledger.value_ref(object), None, "only the owner knows");
+        ledger.owner_told(owner, object, stored(vec![lender]), &[], &mut out);
+        assert_eq!(ledger.value_ref(object), Some(&Value::Stored { len: 8 }));
+        ledger.copy_changed(lender, object, false, &mut out);
         ledger.ask_anew(object, &mut out);
-        ledger.located(owner, object, inline(), &[], &mut out);
+        ledger.owner_told(owner, object, inline(), &[], &mut out);
         assert_eq!(ledger.value_ref(object), Some(&Value::Inline([7].as_slice().into())));
-        ledger.located(owner, object, stored(vec![owner]), &[], &mut out);
+        ledger.owner_told(owner, object, stored(vec![owner]), &[], &mut out);
         assert_eq!(ledger.value_ref(object), Some(&Value::Inline([7].as_slice().into())), "it is here");
     }
 }

@@ -25,6 +25,7 @@ mod table;
 
 pub use clients::{Holders, MadeBy};
 pub(super) use locations::Lost;
+pub(crate) use locations::value_told;
 pub use object::Object;
 pub(super) use object::{Origin, Unkept};
 
