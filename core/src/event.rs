@@ -153,6 +153,13 @@ pub enum Event {
         /// Nanoseconds after which it leaves, whatever is left.
         within: crate::Now,
     },
+    /// The node of the driver of a job, as the control store says; `None` if it does not know the job so far.
+    DriverFound {
+        /// The job.
+        job: JobId,
+        /// The node of its driver.
+        driver: Option<NodeId>,
+    },
     /// A driver connected.
     DriverJoined {
         /// The driver.
@@ -414,6 +421,11 @@ pub enum Operation {
     },
     /// Remove a copy from disk.
     Discard(ObjectId),
+    /// Ask the control store for the node of the driver of a job; ends with [`Event::DriverFound`].
+    FindDriver {
+        /// The job.
+        job: JobId,
+    },
     /// Give the blocks of a range of the annex back to the disk; ends with [`Event::BlocksFreed`].
     FreeBlocks(Extent),
     /// Drop everything that is kept for a job that has ended.

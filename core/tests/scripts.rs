@@ -684,6 +684,11 @@ impl World {
                 return None;
             }
             Operation::Discard(object) => format!("discard {}", self.name(object)),
+            Operation::FindDriver { job } => {
+                let driver = self.driven.get(&job).map(|host| node_id(host));
+                self.feed(host, Event::DriverFound { job, driver });
+                return None;
+            }
             Operation::FreeBlocks(extent) => format!("free blocks {}+{}", extent.offset, extent.len),
             Operation::FindMember(node) => format!("ask whether {} is a member", node_name(node)),
             Operation::ForgetJob { job } => {

@@ -172,6 +172,47 @@ fn the_driver_of_a_job_says_whether_it_has_a_quota() {
     }
 }
 
+#[test]
+fn the_node_of_the_driver_is_asked_for_where_others_give_a_job_a_quota() {
+    let mut world = World::new();
+    let find = Action::Do(Operation::FindDriver { job: CLAIMED });
+    let said = world.hear(C, claim(CLAIMED));
+    assert!(said.contains(&find), "{said:?}");
+    assert!(world.node.held_of_quota(CLAIMED).is_some(), "nobody has said otherwise");
+    // The request of the node of the driver comes second, before it is known which node that is.
+    let class = Arc::new(class(CLAIMED, 1.0));
+    let message =
+        Message::LeaseRequest { lease: LeaseId(5), class, wait: true, urgency: 0, weight: 100, quota: None };
+    let said = world.hear(A, message);
+    assert!(!said.contains(&find), "{said:?}");
+    world.hear(A, Message::LeaseReturned { lease: LeaseId(3) });
+    assert!(world.starts.is_empty(), "they wait for parts of the quota");
+    world.feed(Event::DriverFound { job: CLAIMED, driver: Some(A) });
+    world.node.check();
+    assert_eq!(world.node.held_of_quota(CLAIMED), None);
+    assert_eq!(world.starts.len(), 2, "they are placed");
+    world.hear(C, claim(CLAIMED));
+    assert_eq!(world.node.held_of_quota(CLAIMED), None);
+}
+
+#[test]
+fn nothing_stays_of_jobs_that_never_come() {
+    let mut world = World::new();
+    for number in 100..500 {
+        world.hear(C, claim(JobId(number)));
+        // A part that nobody uses.
+        let amount = Resources::cpus(1.0).unwrap();
+        world.hear(C, Message::Quota(QuotaMessage::Granted { job: JobId(number), amount }));
+        world.hear(C, Message::LeaseReturned { lease: LeaseId(9) });
+    }
+    world.node.check();
+    let jobs = world.node.jobs_of_others();
+    assert!(jobs.len() < 100, "{} jobs are kept", jobs.len());
+    assert!(jobs.is_superset(&BTreeSet::from([THEIRS, BOUNDED])), "something is here of them");
+    let back = |message: &&Message| matches!(message, Message::Quota(QuotaMessage::Returned { .. }));
+    assert!(300 < world.sent.iter().filter(back).count(), "their parts go back");
+}
+
 /// All that a member may tell of an object of another one.
 fn states() -> [RemoteState; 4] {
     let failure = Arc::new(Failure::new(FailureKind::WorkerCrashed, "no"));
@@ -240,6 +281,7 @@ fn copies_that_a_member_made_up_say_nothing_of_those_that_are_there() {
 #[test]
 fn references_go_back_that_came_with_a_task_without_a_lease() {
     let mut world = World::new();
+    world.sent.clear();
     let [inline, ..] = states();
     let push = pushed(9, task(CLAIMED, 1), class(CLAIMED, 1.0));
     world.hear(C, reads(reads(push, put(THEIRS, 20), inline.clone()), put(THEIRS, 30), inline));

@@ -155,12 +155,17 @@ impl Effects {
             Operation::ConfirmEnd { job, from } => {
                 // A node that is alone hears nothing from others.
                 if let Some(cluster) = &self.cluster {
-                    cluster.confirm_end(*job, *from);
+                    cluster.ends().told(*job, *from);
                 }
             }
             Operation::Discard(object) => {
                 if let Some(spill) = &self.spill {
                     spill.discard(*object);
+                }
+            }
+            Operation::FindDriver { job } => {
+                if let Some(cluster) = &self.cluster {
+                    cluster.ends().driver_wanted(*job);
                 }
             }
             Operation::FindMember(node) => self.find_member(*node),

@@ -264,9 +264,14 @@ impl Leases {
 
     /// Jobs that have leases, requests, workers or quotas here.
     pub fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.busy_jobs().chain(self.quotas.jobs())
+    }
+
+    /// Jobs that have leases, requests or workers here.
+    pub fn busy_jobs(&self) -> impl Iterator<Item = JobId> {
         let leased = self.leases.values().map(|lease| lease.class.job);
-        let with_workers = self.of_job.iter().map(|(job, _)| *job);
-        leased.chain(with_workers).chain(self.quotas.jobs())
+        let cut_off = self.cut_off.values().map(|worker| worker.job);
+        leased.chain(self.of_job.iter().map(|(job, _)| *job)).chain(cut_off)
     }
 
     /// Workers of a job.
@@ -285,6 +290,12 @@ impl Leases {
         self.ended_jobs.insert(job);
         self.shares.end(job);
         self.quotas.end(job);
+    }
+
+    /// Nothing of a job is here: its weight is forgotten, and its part of a quota, which goes back.
+    pub fn forget_job(&mut self, job: JobId, out: &mut Vec<Effect>) {
+        self.shares.forget(job);
+        self.give_up_quota(job, out);
     }
 
     /// Sets the time at which the changes that follow happen.
@@ -306,12 +317,6 @@ impl Leases {
     #[must_use]
     pub fn weight(&self, job: JobId) -> u32 {
         self.shares.weight(job)
-    }
-
-    /// As [`Leases::set_weight`], from a member that asks for a lease: what is known already stands. Whether
-    /// it was not known.
-    pub fn hear_weight(&mut self, job: JobId, weight: u32) -> bool {
-        !self.ended_jobs.contains(job) && self.shares.hear_weight(job, weight)
     }
 
     /// Sets the weight of a job when jobs share the node.

@@ -105,7 +105,7 @@ impl Part {
 }
 
 impl Leases {
-    /// A job has a quota or none, as its driver says, or the first that asks for a lease.
+    /// A job has a quota or none, as its driver says, or whoever is believed until then.
     pub fn set_quota(&mut self, job: JobId, terms: Option<&Arc<JobQuota>>) {
         self.quotas.0.remove(&job);
         let Some(terms) = terms.filter(|_| !self.ended_jobs.contains(job)) else { return };
@@ -119,6 +119,23 @@ impl Leases {
             told: Some(Resources::default()),
         };
         self.quotas.0.insert(job, part);
+    }
+
+    /// A quota is another one: requests that have waited for parts of it may be placed.
+    pub fn look_again(&mut self, out: &mut Vec<Effect>) {
+        self.place_waiting(out);
+    }
+
+    /// A job of which nothing is here has a quota no more; what it was given of it goes back.
+    pub(super) fn give_up_quota(&mut self, job: JobId, out: &mut Vec<Effect>) {
+        let is_unused = |part: &Part| part.held.is_nothing();
+        if !self.quotas.0.get(&job).is_some_and(is_unused) {
+            return;
+        }
+        let Some(Part { terms, spare, .. }) = self.quotas.0.remove(&job) else { return };
+        if !spare.is_nothing() {
+            out.push(Effect::Quota(terms.home, QuotaMessage::Returned { job, amount: spare }));
+        }
     }
 
     /// Resources that a job with a quota holds here, of those that it bounds.

@@ -29,8 +29,6 @@ pub(super) struct Shares {
 #[derive(Clone, Debug)]
 struct Share {
     weight: u32,
-    /// Whether anybody said so; else it is the default.
-    is_told: bool,
     /// Resources its leases hold, each lease by its fullest resource, in 1/1000 of the node.
     held: u64,
     /// Requests that wait.
@@ -64,17 +62,8 @@ impl Shares {
         let share = self.entry(job);
         share.used = share.used_at(now);
         share.since = now;
-        (share.weight, share.is_told) = (weight.max(1), true);
+        share.weight = weight.max(1);
         assert!(share.since <= now, "the share of {job} is counted in the future");
-    }
-
-    /// Sets the weight of a job unless it is known: it never changes. Whether it was not known.
-    pub(super) fn hear_weight(&mut self, job: JobId, weight: u32) -> bool {
-        let is_new = self.jobs.get(&job).is_none_or(|share| !share.is_told);
-        if is_new {
-            self.set_weight(job, weight);
-        }
-        is_new
     }
 
     pub(super) fn wait(&mut self, job: JobId) {
@@ -112,6 +101,13 @@ impl Shares {
             share.is_over = true;
         }
         self.forget_ended(job);
+    }
+
+    /// Forgets a job that holds nothing and waits for nothing. If it comes again, it begins anew.
+    pub(super) fn forget(&mut self, job: JobId) {
+        if self.jobs.get(&job).is_some_and(|share| !share.is_here()) {
+            self.jobs.remove(&job);
+        }
     }
 
     /// The rank of a job: the least is served first. Resources that a job holds count for a turn, so that
@@ -175,7 +171,7 @@ impl Shares {
     fn entry(&mut self, job: JobId) -> &mut Share {
         let since = self.now;
         let weight = JOB_WEIGHT_DEFAULT;
-        let fresh = Share { weight, is_told: false, held: 0, waiting: 0, used: 0, since, is_over: false };
+        let fresh = Share { weight, held: 0, waiting: 0, used: 0, since, is_over: false };
         self.jobs.entry(job).or_insert(fresh)
     }
 
@@ -205,26 +201,5 @@ impl Share {
     fn virtual_time(&self, held: u64, time: Now) -> Virtual {
         let weighted = Virtual::from(held) * Virtual::from(time) * Virtual::from(JOB_WEIGHT_DEFAULT);
         weighted / Virtual::from(self.weight)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Each request for a lease says the weight of its job, whoever sends it.
-    #[test]
-    fn the_weight_of_a_job_that_is_known_does_not_change_by_what_others_say() {
-        let (job, late) = (JobId(1), JobId(2));
-        let mut shares = Shares::new(Resources::default());
-        shares.hear_weight(job, 300);
-        shares.hear_weight(job, 1);
-        shares.wait(late);
-        assert_eq!((shares.weight(job), shares.weight(late)), (300, JOB_WEIGHT_DEFAULT));
-        shares.hear_weight(late, 7);
-        shares.hear_weight(late, 9_000);
-        assert_eq!(shares.weight(late), 7, "it waited before anybody said it");
-        shares.set_weight(late, 8);
-        assert_eq!(shares.weight(late), 8, "its driver joins here");
     }
 }

@@ -47,7 +47,7 @@ impl Clients {
     }
 
     /// Whether a job has a driver here, or had one and lives on.
-    fn is_driven_here(&self, job: JobId) -> bool {
+    pub(super) fn is_driven_here(&self, job: JobId) -> bool {
         self.outlived.contains(&job) || self.drivers.values().any(|of| *of == job)
     }
 
@@ -318,8 +318,7 @@ impl Node {
         out: &mut Vec<Action>,
     ) {
         self.clients.driver_joined(client, job);
-        self.leases.set_weight(job, weight);
-        self.begin_quota(job, quota);
+        self.begin_job(job, weight, quota);
         self.leases.serve_also(job);
         self.lease_change(out, |leases, effects| leases.prestart(job, effects));
     }
@@ -403,6 +402,7 @@ impl Node {
         }
         self.leases.job_ended(job);
         self.budgets.end(job);
+        self.terms.forget(job);
         out.push(Action::Do(Operation::ForgetJob { job }));
         let workers: Vec<_> = self.leases.workers_of(job).collect();
         let reason = Arc::new(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"));

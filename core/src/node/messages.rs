@@ -7,6 +7,7 @@
 //! look them up, and ignore those that they do not have.
 
 use super::Node;
+use super::terms::Said;
 use crate::Now;
 use crate::event::{Action, Member, Operation};
 use crate::owner::Ended;
@@ -14,9 +15,7 @@ use crate::place::Load;
 use crate::relay::Request;
 use std::sync::Arc;
 use tharsis_types::peer::{DrainMessage, Message, Packet};
-use tharsis_types::{
-    ClientId, Failure, FailureKind, JobId, JobQuota, LeaseId, NodeId, ObjectId, Resources, TaskId,
-};
+use tharsis_types::{ClientId, Failure, FailureKind, LeaseId, NodeId, ObjectId, Resources, TaskId};
 
 impl Node {
     pub(super) fn member_joined(&mut self, member: Arc<Member>) {
@@ -136,7 +135,7 @@ impl Node {
             Message::LeaseRaise { lease, urgency } => self.leases.raise((from, lease), urgency),
             Message::LeaseRequest { lease, class, wait, urgency, weight, quota } => {
                 if from != self.id {
-                    self.asked_by_other(from, class.job, weight, quota.as_ref());
+                    self.asked_by_other(from, class.job, Said { weight, quota }, out);
                 }
                 let key = (from, lease);
                 self.lease_change(out, |lent, to_do| lent.request(key, class, wait, urgency, to_do));
@@ -180,15 +179,6 @@ impl Node {
     fn load_reported(&mut self, from: NodeId, load: Load) {
         self.view.reported(self.now, from, load);
         self.owner.room_changed();
-    }
-
-    /// Another node asks for a lease for a job, and says what it knows of that job. All nodes say the same of
-    /// it, its driver here too: whoever says it first is believed.
-    fn asked_by_other(&mut self, from: NodeId, job: JobId, weight: u32, quota: Option<&Arc<JobQuota>>) {
-        if self.leases.hear_weight(job, weight) {
-            self.quota_heard(job, quota);
-        }
-        self.listeners.add(self.now, from, self.view.is_small());
     }
 
     /// A node, this one or another, has no room for a lease.

@@ -18,6 +18,7 @@
 //! | `Peers` | links, unknown peers | `peers.rs` | `route` and `send`, messages, `settle` |
 //! | `Listeners` | nodes that are told the load of this one | `listeners.rs` | messages, `settle` |
 //! | `Budgets` | quotas of jobs with drivers here, and the parts of other nodes | `budgets.rs` | `quotas`, `clients` |
+//! | `Terms` | weights and quotas of jobs, as nodes say them | `terms.rs` | messages, `clients`, the control store |
 //! | `Involved` | nodes that must hear of the end of a job | `involved.rs` | `effects`, messages, `clients` |
 //! | `Transfers` | large objects asked for and read, readers here | `transfers.rs` | messages, `pulls`, `making_room` |
 //! | `CopyOwners` | other nodes that own a copy here | `copies.rs` | `copies`, `ends` |
@@ -94,6 +95,7 @@ mod runs;
 mod snapshot;
 mod starts;
 mod story;
+mod terms;
 mod transfers;
 mod workers;
 
@@ -131,6 +133,7 @@ use pulls::Pulls;
 use room::Room;
 use runs::Runs;
 use std::collections::VecDeque;
+use terms::Terms;
 use tharsis_types::peer::{Message, QuotaMessage};
 use tharsis_types::{ClientId, Extent, JobId, NodeId, ObjectId, RefId};
 use transfers::Transfers;
@@ -196,6 +199,7 @@ pub struct Node {
     listeners: Listeners,
     involved: Involved,
     budgets: Budgets,
+    terms: Terms,
     /// Messages about quotas of this node to itself.
     quota_messages: VecDeque<QuotaMessage>,
     transfers: Transfers,
@@ -250,6 +254,7 @@ impl Node {
             listeners: Listeners::new(load),
             involved: Involved::default(),
             budgets: Budgets::default(),
+            terms: Terms::default(),
             quota_messages: VecDeque::new(),
             transfers: Transfers::default(),
             copy_owners: CopyOwners::default(),
@@ -304,9 +309,7 @@ impl Node {
             }
             Event::Released { client, token, reference } => self.released(client, token, reference, out),
             Event::Fetch { client, token, reference } => self.fetch(client, token, reference),
-            Event::Held { client, token: _, reference } => {
-                self.owner.held(client, reference, &mut self.effects)
-            }
+            Event::Held { client, reference, .. } => self.owner.held(client, reference, &mut self.effects),
             Event::Kept { client, token, reference } => self.kept(client, token, reference),
             Event::Put { client, token, object, value, nested, site } => {
                 self.put(client, token, object, value, &nested, out);
@@ -336,6 +339,7 @@ impl Node {
             }
             Event::CopyLost { object } => self.copy_lost(object, out),
             Event::DrainWanted { within } => self.begin_drain(now, within, out),
+            Event::DriverFound { job, driver } => self.driver_found(job, driver, out),
             Event::DriverJoined { client, job, weight, quota } => {
                 self.joined(client, job, weight, quota, out)
             }
@@ -527,6 +531,7 @@ impl Node {
         self.peers.check(|node| self.view.knows(node));
         self.listeners.check(|node| self.view.knows(node));
         self.budgets.check(|node| node == self.id || self.view.knows(node));
+        self.terms.check();
         self.involved.check(|node| self.view.knows(node), |job| self.owner.has_ended(job));
         self.transfers.check();
         self.copy_owners.check(self.id);

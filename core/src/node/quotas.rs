@@ -4,6 +4,7 @@
 //! request for one.
 
 use super::Node;
+use super::terms::Said;
 use crate::event::Action;
 use crate::lease::Recalled;
 use std::sync::Arc;
@@ -12,12 +13,14 @@ use tharsis_types::{JobId, JobQuota, NodeId, Quota, Resources};
 
 impl Node {
     /// A job begins at this node, with a quota or without: whatever a member has said of it before.
-    pub(super) fn begin_quota(&mut self, job: JobId, quota: Option<Quota>) {
+    pub(super) fn begin_job(&mut self, job: JobId, weight: u32, quota: Option<Quota>) {
         let terms = quota.map(|quota| {
             self.budgets.begin(job, &quota);
             Arc::new(JobQuota { home: self.id, quota })
         });
+        self.leases.set_weight(job, weight);
         self.quota_heard(job, terms.as_ref());
+        self.terms.begins(job, self.id, Said { weight, quota: terms });
     }
 
     /// This node lends to a job, and may own tasks of it: it has a quota or none.

@@ -1,7 +1,8 @@
-//! Ends of jobs that other members tell: the questions to the control store that [`tharsis_core::ends`] asks.
+//! Jobs of other nodes' drivers: questions to the control store about their ends, which other members tell
+//! and [`tharsis_core::ends`] asks about, and about the nodes of their drivers.
 //!
 //! The node of the driver is believed at once if it is known here, as it is where a worker of the job was
-//! started.
+//! started. One question after the other, with a pause between: whatever members say of however many jobs.
 
 use super::code::Code;
 use crate::inbox::{Inbox, Input};
@@ -15,17 +16,25 @@ use tharsis_gcs::ControlClient;
 use tharsis_protos::control::JobPage;
 use tharsis_types::{JobId, NodeId};
 use tokio::sync::{Notify, oneshot};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+/// The time between two questions for drivers.
+const DRIVERS_PAUSE: Duration = Duration::from_millis(20);
+/// Jobs that wait for the question where their drivers are. Those beyond are asked about when their terms are
+/// told again.
+const DRIVERS_MAX: usize = 1024;
 /// The longest time for one answer: others have told something else meanwhile.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
 
-/// Ends of jobs that members have told.
-pub(super) struct Ends {
+/// Ends of jobs that members have told, and jobs whose drivers are looked for.
+pub(crate) struct Ends {
     code: Arc<Code>,
     inbox: Arc<Inbox>,
     machine: Mutex<ends::Ends>,
     news: Notify,
+    /// Jobs whose drivers are looked for.
+    driven: Mutex<BTreeSet<JobId>>,
+    drivers_wanted: Notify,
     /// The moment that the machine counts from.
     start: Instant,
 }
@@ -33,11 +42,19 @@ pub(super) struct Ends {
 impl Ends {
     /// Nothing was told yet.
     pub(super) fn new(code: Arc<Code>, inbox: Arc<Inbox>) -> Self {
-        Self { code, inbox, machine: Mutex::default(), news: Notify::new(), start: Instant::now() }
+        Self {
+            code,
+            inbox,
+            machine: Mutex::default(),
+            news: Notify::new(),
+            driven: Mutex::default(),
+            drivers_wanted: Notify::new(),
+            start: Instant::now(),
+        }
     }
 
     /// A member says that a job has ended.
-    pub(super) fn told(&self, job: JobId, from: NodeId) {
+    pub(crate) fn told(&self, job: JobId, from: NodeId) {
         if self.code.is_driven_by(job, from) {
             return self.end(job);
         }
@@ -45,6 +62,35 @@ impl Ends {
             tracing::warn!(%from, "a node has told of more ends of jobs than there is room for");
         }
         self.news.notify_one();
+    }
+
+    /// The node of the driver of a job is wanted.
+    pub(crate) fn driver_wanted(&self, job: JobId) {
+        let mut driven = lock(&self.driven);
+        if driven.len() < DRIVERS_MAX {
+            driven.insert(job);
+            self.drivers_wanted.notify_one();
+        } else {
+            drop(driven);
+            self.inbox.put(Input::Event(Event::DriverFound { job, driver: None }));
+        }
+    }
+
+    /// Finds the nodes of the drivers that are wanted.
+    pub(super) async fn find_drivers(&self, control: &ControlClient) {
+        loop {
+            let next = lock(&self.driven).pop_first();
+            let Some(job) = next else {
+                self.drivers_wanted.notified().await;
+                continue;
+            };
+            let page = timeout(ANSWER_WAIT, control.list_jobs(JobId(job.0.saturating_sub(1)), 1)).await;
+            // Without an answer it is asked when the terms are told again.
+            let jobs = page.ok().and_then(Result::ok).map(|page| page.jobs).unwrap_or_default();
+            let driver = jobs.iter().find(|info| info.id == job).map(|info| info.driver_node);
+            self.inbox.put(Input::Event(Event::DriverFound { job, driver }));
+            sleep(DRIVERS_PAUSE).await;
+        }
     }
 
     /// Ends jobs here that have ended, of those that members have told.

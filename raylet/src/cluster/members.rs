@@ -83,6 +83,7 @@ impl Membership {
             () = self.report_broken() => {}
             () = self.find_unheard() => {}
             () = self.ends.confirm(&self.control) => {}
+            () = self.ends.find_drivers(&self.control) => {}
             () = self.watch_isolation() => {}
             () = self.names.free_ended(&self.control, &self.inbox) => {}
         }

@@ -60,7 +60,7 @@ use crate::spill::Spill;
 use crate::submissions::{Place, Submissions};
 use addresses::{listen_on, own_address};
 use code::Code;
-use ends::Ends;
+pub(crate) use ends::Ends;
 use identity::Entry;
 use isolation::Isolation;
 use joining::{begin_if_head, client_of, heard_revoked, known_stores, register};
@@ -309,9 +309,9 @@ impl Cluster {
         self.peers.look_for(node);
     }
 
-    /// Has the control store asked whether a job has ended, as another node says.
-    pub fn confirm_end(&self, job: JobId, from: NodeId) {
-        self.ends.told(job, from);
+    /// Questions about jobs of other nodes' drivers.
+    pub(crate) fn ends(&self) -> &Ends {
+        &self.ends
     }
 
     /// A job has ended, wherever its driver was.

@@ -41,6 +41,7 @@ pub(crate) enum SimEvent {
     Crash { host: usize },
     Drain { host: usize, within: Now },
     CrashClient { host: usize, client: ClientId, failure: Arc<Failure> },
+    DriverFound { host: usize, job: JobId },
     Drop { host: usize, client: ClientId, token: u64 },
     Gone { host: usize, client: ClientId, remains: Remains, failure: Arc<Failure> },
     IsolationChanged { host: usize, until: Option<Now> },
@@ -491,6 +492,7 @@ impl Cluster {
             SimEvent::Crash { host } => self.crash_host(host),
             SimEvent::Drain { host, within } => self.drain_host(host, within),
             SimEvent::CrashClient { host, client, failure } => self.crash_process(host, client, &failure),
+            SimEvent::DriverFound { host, job } => self.driver_found(host, job),
             SimEvent::Drop { host, client, token } => self.release(host, client, token),
             SimEvent::Gone { host, client, remains, failure } => {
                 self.feed(host, Event::ClientGone { client, remains, failure })
@@ -625,6 +627,7 @@ impl Cluster {
         match operation {
             Operation::ConfirmEnd { job, .. } => self.confirm_end(host, job),
             Operation::Discard(object) => self.discard(host, object),
+            Operation::FindDriver { job } => self.at(self.now + MS, SimEvent::DriverFound { host, job }),
             Operation::FreeBlocks(extent) => self.free_blocks(host, extent),
             Operation::FindMember(node) => self.find_member(host, node),
             Operation::ForgetJob { .. }

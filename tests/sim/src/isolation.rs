@@ -41,6 +41,12 @@ impl Cluster {
         }
     }
 
+    /// The control store tells a node where the driver of a job is.
+    pub(crate) fn driver_found(&mut self, host: usize, job: JobId) {
+        let driver = self.hosts.iter().find(|host| host.driven.contains(&job)).map(|host| host.id);
+        self.feed(host, Event::DriverFound { job, driver });
+    }
+
     /// A node notices that it reaches nobody, until some time, or that this is over.
     pub(crate) fn isolation_changed(&mut self, host: usize, until: Option<Now>) {
         self.hosts[host].isolated = until.map(|until| (self.now, until));

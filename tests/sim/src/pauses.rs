@@ -59,6 +59,7 @@ impl Cluster {
         let host = match happening {
             SimEvent::BlocksFreed { host, .. }
             | SimEvent::Drain { host, .. }
+            | SimEvent::DriverFound { host, .. }
             | SimEvent::Gone { host, .. }
             | SimEvent::IsolationChanged { host, .. }
             | SimEvent::LastSteps { host, .. }

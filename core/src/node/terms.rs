@@ -1,0 +1,303 @@
+//! Terms of jobs, their weights and quotas, as the nodes say them that ask for leases.
+//!
+//! All nodes say the same of a job, but a member can say what it likes. The node of the driver is believed.
+//! As long as that is not known here, the first that speaks is believed, and what others say otherwise is
+//! kept. The control store is asked for the driver when two say different things, or when a quota is said:
+//! the job waits for parts of it, which come from the node of its driver alone.
+//!
+//! | terms of a job | enter by | leave by |
+//! |---|---|---|
+//! | of the driver here | [`Terms::begins`] | [`Terms::forget`] |
+//! | of the first, driver unknown | [`Terms::heard`] | [`Terms::driver_found`], `forget`, [`Terms::leave_out`] |
+//! | driver known | `driver_found` | `forget`, `leave_out` |
+//!
+//! A member can ask for leases of jobs that never come. So those of which nothing is here are left out when
+//! they have become many.
+
+use super::Node;
+use crate::event::{Action, Operation};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tharsis_types::{JobId, JobQuota, NodeId};
+
+/// Jobs that are kept, whatever is here of them.
+const KEPT_MIN: usize = 64;
+/// Nodes whose terms of one job are kept until its driver is known.
+const RIVALS_MAX: usize = 8;
+
+/// The weight and the quota of a job, as a node says them.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Said {
+    pub(super) weight: u32,
+    pub(super) quota: Option<Arc<JobQuota>>,
+}
+
+/// The terms of jobs.
+#[derive(Debug, Default)]
+pub(super) struct Terms {
+    jobs: BTreeMap<JobId, Job>,
+    /// Number of jobs from which on those are left out of which nothing is here.
+    full: usize,
+}
+
+#[derive(Debug)]
+struct Job {
+    /// The node of the driver, if it is known.
+    driver: Option<NodeId>,
+    /// The terms that hold, and the node that said them.
+    by: NodeId,
+    said: Said,
+    /// The terms that other nodes have said otherwise.
+    rivals: Vec<(NodeId, Said)>,
+    /// Whether the control store is being asked.
+    is_asked: bool,
+}
+
+/// Consequences of the terms that a node says.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Heard {
+    /// Terms that hold from now on.
+    holds: Option<Said>,
+    /// Whether to ask for the node of the driver.
+    asks: bool,
+}
+
+impl Terms {
+    /// A job begins at this node: whatever members have said of it, and will say.
+    pub(super) fn begins(&mut self, job: JobId, me: NodeId, said: Said) {
+        let begun = Job { driver: Some(me), by: me, said, rivals: Vec::new(), is_asked: false };
+        self.jobs.insert(job, begun);
+    }
+
+    /// Another node says the terms of a job.
+    fn heard(&mut self, job: JobId, from: NodeId, said: Said) -> Heard {
+        let Some(known) = self.jobs.get_mut(&job) else {
+            let is_asked = said.quota.is_some();
+            let new = Job { driver: None, by: from, said: said.clone(), rivals: Vec::new(), is_asked };
+            self.jobs.insert(job, new);
+            return Heard { holds: Some(said), asks: is_asked };
+        };
+        match known.driver {
+            Some(driver) if driver == from => Heard { holds: known.set(from, said), asks: false },
+            Some(_) => Heard::default(),
+            None => Heard { holds: None, asks: known.is_doubted(from, said) },
+        }
+    }
+
+    /// The control store says where the driver of a job is, or that it does not know the job so far. Returns
+    /// the terms that hold from now on, if these are others.
+    fn driver_found(&mut self, job: JobId, driver: Option<NodeId>) -> Option<Said> {
+        let known = self.jobs.get_mut(&job)?;
+        known.is_asked = false;
+        let driver = driver.filter(|_| known.driver.is_none())?;
+        known.driver = Some(driver);
+        let mut rivals = std::mem::take(&mut known.rivals).into_iter();
+        if known.by == driver {
+            return None;
+        }
+        if let Some((_, said)) = rivals.find(|(node, _)| *node == driver) {
+            return known.set(driver, said);
+        }
+        // Another node has spoken for the driver, which gives the parts of its quota.
+        let is_false = known.said.quota.as_ref().is_some_and(|terms| terms.home != driver);
+        is_false.then(|| {
+            known.said.quota = None;
+            known.said.clone()
+        })
+    }
+
+    /// A job has ended.
+    pub(super) fn forget(&mut self, job: JobId) {
+        self.jobs.remove(&job);
+    }
+
+    /// Whether so many jobs are known that it is time for [`Terms::leave_out`].
+    fn is_full(&self) -> bool {
+        self.full.max(KEPT_MIN) <= self.jobs.len()
+    }
+
+    /// Forgets the jobs of which nothing is here; returns them.
+    fn leave_out(&mut self, is_here: impl Fn(JobId) -> bool) -> Vec<JobId> {
+        let gone: Vec<_> = self.jobs.keys().copied().filter(|job| !is_here(*job)).collect();
+        gone.iter().for_each(|job| self.forget(*job));
+        // So many more come before all are looked at again: a constant number of looks for each.
+        self.full = 2 * self.jobs.len();
+        gone
+    }
+
+    /// Asserts that nothing is kept for an answer that has come.
+    pub(super) fn check(&self) {
+        for (job, known) in &self.jobs {
+            assert!(known.rivals.len() <= RIVALS_MAX, "too many terms of {job} are kept");
+            assert!(known.driver.is_none() || known.rivals.is_empty(), "the driver of {job} is known");
+        }
+    }
+}
+
+impl Job {
+    /// The node of the driver has spoken; returns the terms if they are others than those that held.
+    fn set(&mut self, driver: NodeId, said: Said) -> Option<Said> {
+        let differs = self.said != said;
+        (self.by, self.said) = (driver, said);
+        differs.then(|| self.said.clone())
+    }
+
+    /// A node speaks of which it is not known whether it is that of the driver. Whether to ask.
+    fn is_doubted(&mut self, from: NodeId, said: Said) -> bool {
+        let asks = !self.is_asked && (self.said != said || self.said.quota.is_some());
+        self.is_asked |= asks;
+        if from != self.by && self.said != said {
+            self.rivals.retain(|(node, _)| *node != from);
+            if self.rivals.len() < RIVALS_MAX {
+                self.rivals.push((from, said));
+            }
+        }
+        asks
+    }
+}
+
+impl Node {
+    /// Another node asks for a lease for a job, and says the terms of that job.
+    pub(super) fn asked_by_other(&mut self, from: NodeId, job: JobId, said: Said, out: &mut Vec<Action>) {
+        self.listeners.add(self.now, from, self.view.is_small());
+        if self.owner.has_ended(job) {
+            return;
+        }
+        if self.terms.is_full() {
+            self.leave_out_jobs(out);
+        }
+        let heard = self.terms.heard(job, from, said);
+        self.terms_hold(job, heard.holds, out);
+        if heard.asks {
+            out.push(Action::Do(Operation::FindDriver { job }));
+        }
+    }
+
+    /// The control store says where the driver of a job is, or that it does not know the job.
+    pub(super) fn driver_found(&mut self, job: JobId, driver: Option<NodeId>, out: &mut Vec<Action>) {
+        let holds = self.terms.driver_found(job, driver);
+        self.terms_hold(job, holds, out);
+    }
+
+    fn terms_hold(&mut self, job: JobId, said: Option<Said>, out: &mut Vec<Action>) {
+        let Some(Said { weight, quota }) = said else { return };
+        self.leases.set_weight(job, weight);
+        // Parts that were given stay as long as the quota is the same.
+        if self.owner.quota(job) != quota.as_ref() {
+            self.quota_heard(job, quota.as_ref());
+            // Requests may have waited for parts of a quota that the job does not have.
+            self.lease_change(out, |leases, effects| leases.look_again(effects));
+            self.owner.dirty_all();
+        }
+    }
+
+    /// Forgets the terms of jobs of which nothing is here.
+    fn leave_out_jobs(&mut self, out: &mut Vec<Action>) {
+        let here = self.leases.busy_jobs().chain(self.owner.jobs()).chain(self.involved.jobs());
+        let here: BTreeSet<JobId> = here.collect();
+        let clients = &self.clients;
+        let gone = self.terms.leave_out(|job| here.contains(&job) || clients.is_driven_here(job));
+        let mut effects = Vec::new();
+        for job in gone {
+            self.owner.set_quota(job, None);
+            self.leases.forget_job(job, &mut effects);
+        }
+        self.apply_leases(effects, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JOB: JobId = JobId(1);
+    const HOME: NodeId = NodeId(1);
+    const LIAR: NodeId = NodeId(2);
+    const OTHER: NodeId = NodeId(3);
+
+    fn said(weight: u32, home: Option<NodeId>) -> Said {
+        let quota = |home| Arc::new(JobQuota { home, quota: "cpus=1".parse().unwrap() });
+        Said { weight, quota: home.map(quota) }
+    }
+
+    fn holds(said: Said) -> Heard {
+        Heard { holds: Some(said), asks: false }
+    }
+
+    const NOTHING: Heard = Heard { holds: None, asks: false };
+    const ASKS: Heard = Heard { holds: None, asks: true };
+
+    #[test]
+    fn the_node_of_the_driver_is_believed_whoever_speaks_first() {
+        let mut terms = Terms::default();
+        assert_eq!(terms.heard(JOB, LIAR, said(1, None)), holds(said(1, None)));
+        assert_eq!(terms.heard(JOB, OTHER, said(1, None)), NOTHING, "nobody says otherwise");
+        assert_eq!(terms.heard(JOB, HOME, said(300, None)), ASKS);
+        assert_eq!(terms.heard(JOB, OTHER, said(7, None)), NOTHING, "it is asked already");
+        assert_eq!(terms.driver_found(JOB, Some(HOME)), Some(said(300, None)));
+        terms.check();
+        assert_eq!(terms.heard(JOB, LIAR, said(1, None)), NOTHING);
+        assert_eq!(terms.heard(JOB, HOME, said(300, None)), NOTHING);
+        assert_eq!(terms.heard(JOB, HOME, said(200, None)), holds(said(200, None)));
+    }
+
+    #[test]
+    fn a_quota_is_that_of_the_driver_or_none() {
+        let mut terms = Terms::default();
+        let heard = terms.heard(JOB, LIAR, said(7, Some(LIAR)));
+        assert_eq!(heard, Heard { holds: Some(said(7, Some(LIAR))), asks: true });
+        assert_eq!(terms.driver_found(JOB, None), None, "it is too early");
+        assert_eq!(terms.heard(JOB, LIAR, said(7, Some(LIAR))), ASKS);
+        assert_eq!(terms.driver_found(JOB, Some(HOME)), Some(said(7, None)), "it gives no part");
+        assert_eq!(terms.heard(JOB, HOME, said(100, Some(HOME))), holds(said(100, Some(HOME))));
+        assert_eq!(terms.driver_found(JOB, Some(LIAR)), None, "it is known");
+        terms.check();
+    }
+
+    #[test]
+    fn the_first_that_spoke_stays_where_the_driver_has_not_spoken() {
+        let mut terms = Terms::default();
+        let honest = said(300, Some(HOME));
+        assert_eq!(terms.heard(JOB, OTHER, honest.clone()), Heard { holds: Some(honest), asks: true });
+        assert_eq!(terms.heard(JOB, LIAR, said(1, None)), NOTHING);
+        assert_eq!(terms.driver_found(JOB, Some(HOME)), None);
+        terms.check();
+    }
+
+    #[test]
+    fn nobody_has_a_say_in_a_job_of_a_driver_here() {
+        let mut terms = Terms::default();
+        terms.heard(JOB, LIAR, said(1, Some(LIAR)));
+        terms.begins(JOB, HOME, said(100, None));
+        assert_eq!(terms.heard(JOB, LIAR, said(1, Some(LIAR))), NOTHING);
+        assert_eq!(terms.driver_found(JOB, Some(LIAR)), None, "it was asked before the driver came");
+        terms.check();
+    }
+
+    #[test]
+    fn jobs_that_never_come_are_left_out() {
+        let mut terms = Terms::default();
+        let looks = std::cell::Cell::new(0_usize);
+        for number in 1..=10_000 {
+            if terms.is_full() {
+                terms.leave_out(|job| {
+                    looks.set(looks.get() + 1);
+                    job.0 <= 100
+                });
+            }
+            terms.heard(JobId(number), LIAR, said(1, None));
+            assert!(terms.jobs.len() <= 200, "{} jobs are kept", terms.jobs.len());
+        }
+        assert!((1..=100).all(|number| terms.jobs.contains_key(&JobId(number))), "something is here of them");
+        assert!(looks.get() < 30_000, "{} looks", looks.get());
+    }
+
+    #[test]
+    fn the_terms_that_are_kept_for_one_job_are_few() {
+        let mut terms = Terms::default();
+        for node in 1..=100 {
+            terms.heard(JOB, NodeId(node), said(node as u32, None));
+            terms.check();
+        }
+    }
+}
