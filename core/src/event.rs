@@ -195,6 +195,8 @@ pub enum Event {
     GivenBack {
         /// The worker.
         client: ClientId,
+        /// Number of the question that it answers; 0 if nobody asked, or of one without a number.
+        question: u32,
         /// The runs.
         returned: Vec<u32>,
     },
@@ -546,6 +548,8 @@ pub enum Record {
     StealBack {
         /// Maximum number of runs to give back.
         count: u32,
+        /// Number that the answer repeats; 0 if it does not matter which question it answers.
+        question: u32,
     },
     /// End: the worker is not needed any more.
     Stop,

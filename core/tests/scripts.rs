@@ -12,8 +12,8 @@
 //! | `submit d t1 f [again] [deps=t0,..] [nested=..] [run=t0]` | a call (of that run), or the same `again`; `t1` names its outputs, `t1.1` the second |
 //! | `ready a w1`, `start-fails a` | the oldest start ends |
 //! | `done w1 t1 inline:x \| written:LEN \| error:Kind \| user:Type [nested=..] [ns=N]` | a run ends |
-//! | `blocked w1 [returned=t2,..]`, `unblocked w1`, `giveback w1 t2,..` | a worker waits, goes on, hands back |
-//! | `call d t1 m a1 [run=t0]` | a call of the actor `a1`, whose class is `m` |
+//! | `blocked w1 [returned=t2,..]`, `unblocked w1`, `giveback w1 [t2,..]` | a worker waits, goes on, hands back, as the answer to the oldest question |
+//! | `call d t1 m a1 [deps=p1,..] [run=t0]` | a call of the actor `a1`, whose class is `m` |
 //! | `fetch d t1`, `hold d t1`, `release d t1`, `cancel d t1 [force] [recursive]`, `restart d a1` | operations of clients on references |
 //! | `keep w1 p1`, `unmapped d p1` | a worker keeps an argument mapped, a client unmaps a value |
 //! | `put d p1 inline:x \| written:LEN [nested=..]`, `region d BYTES`, `retire d` | values of clients |
@@ -35,7 +35,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, reason = "a variable says whether to write the files anew")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -60,12 +60,11 @@ fn scripts() {
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert!(!files.is_empty());
-    let update = std::env::var_os("UPDATE_SCRIPTS").is_some();
     let mut wrong = Vec::new();
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
         let actual = play(&text);
-        if update {
+        if std::env::var_os("UPDATE_SCRIPTS").is_some() {
             std::fs::write(&file, &actual).unwrap();
         } else if actual != text {
             wrong.push(format!("{}:\n{}", file.display(), difference(&text, &actual)));
@@ -86,8 +85,7 @@ fn play(text: &str) -> String {
             world.hosts.values().for_each(|host| host.node.check());
             done.push_str(&std::mem::take(&mut world.said));
         }
-        let is_text = commands.lines().all(|line| line.starts_with('#'));
-        if is_text {
+        if commands.lines().all(|line| line.starts_with('#')) {
             write!(out, "{commands}\n\n").unwrap()
         } else {
             write!(out, "{commands}\n----\n{done}\n").unwrap()
@@ -99,9 +97,8 @@ fn play(text: &str) -> String {
 }
 
 fn difference(expected: &str, actual: &str) -> String {
-    let pairs = expected.lines().zip(actual.lines()).enumerate();
-    let first = pairs.clone().find(|(_, (a, b))| a != b);
-    match first {
+    let mut pairs = expected.lines().zip(actual.lines()).enumerate();
+    match pairs.find(|(_, (a, b))| a != b) {
         Some((n, (a, b))) => format!("  line {}\n  - {a}\n  + {b}", n + 1),
         None => "  one is longer than the other".to_owned(),
     }
@@ -137,6 +134,7 @@ struct Client {
     job: JobId,
     tokens: BTreeMap<ObjectId, u64>,
     runs: BTreeMap<TaskId, u32>,
+    questions: VecDeque<u32>,
     region: Option<Extent>,
     used: u64,
     submitted: u64,
@@ -170,8 +168,11 @@ impl World {
             }
             ("call", [client, task, class, actor]) => {
                 let id = self.next_task(client);
-                let actor = Dependency { reference: self.refs[*actor], parameter: Dependency::ACTOR };
-                self.submit_with(client, task, id, class, vec![actor], &options);
+                let parameters = [Dependency::ACTOR].into_iter().chain(0..);
+                let others = self.list(options.get("deps").copied());
+                let objects = [self.refs[*actor]].into_iter().chain(others).zip(parameters);
+                let deps = objects.map(|(reference, parameter)| Dependency { reference, parameter });
+                self.submit_with(client, task, id, class, deps.collect(), &options);
             }
             ("ready", [host, worker]) => {
                 let start = self.hosts.get_mut(*host).unwrap().starts.remove(0);
@@ -189,9 +190,10 @@ impl World {
                 self.client_event(worker, |client| Event::Blocked { client, returned });
             }
             ("unblocked", [worker]) => self.client_event(worker, |client| Event::Unblocked { client }),
-            ("giveback", [worker, tasks]) => {
-                let returned = self.runs(worker, Some(tasks));
-                self.client_event(worker, |client| Event::GivenBack { client, returned });
+            ("giveback", [worker, tasks @ ..]) => {
+                let returned = self.runs(worker, tasks.first().copied());
+                let question = self.clients.get_mut(*worker).unwrap().questions.pop_front().unwrap_or(0);
+                self.client_event(worker, |client| Event::GivenBack { client, question, returned });
             }
             ("fetch", [name, object]) => {
                 let (token, reference) = self.token(name, object);
@@ -389,6 +391,7 @@ impl World {
             job,
             tokens: BTreeMap::new(),
             runs: BTreeMap::new(),
+            questions: VecDeque::new(),
             region: None,
             used: 0,
             submitted: 0,
@@ -747,7 +750,10 @@ impl World {
             Record::Resumed => format!("resume {who}"),
             Record::RetireRegions => format!("ask {who} for its regions"),
             Record::Run { run } => self.say_run(host, client, run),
-            Record::StealBack { .. } => format!("steal back from {who}"),
+            Record::StealBack { question, .. } => {
+                self.clients.get_mut(&who).unwrap().questions.push_back(question);
+                format!("steal back from {who}")
+            }
             Record::Stop => format!("stop {who}"),
             Record::Unmap { token } => {
                 let (object, _) = self.clients[&who].tokens.iter().find(|(_, t)| **t == token).unwrap();

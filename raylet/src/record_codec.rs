@@ -57,7 +57,9 @@ pub fn event(
             check_steps(&part)?;
             Event::GraphSubmitted { client, run, graph, part: Box::new(part) }
         }
-        FromClient::GiveBack { returned } => Event::GivenBack { client, returned: returned.iter().collect() },
+        FromClient::GiveBack { question, returned } => {
+            Event::GivenBack { client, question, returned: returned.iter().collect() }
+        }
         FromClient::Hold { token, reference } => Event::Held { client, token, reference },
         FromClient::Keep { token, reference } => Event::Kept { client, token, reference },
         FromClient::Locate { request, reference } => Event::LocationsWanted { client, request, reference },
@@ -89,9 +91,7 @@ pub fn event(
             Event::Submitted { client, run, class, task, tokens: tokens.iter().collect(), args }
         }
         FromClient::Unblock => Event::Unblocked { client },
-        FromClient::Unmapped { token, reference } => {
-            Event::Unmapped { client, token, object: reference.object }
-        }
+        FromClient::Unmapped { token, reference: of } => Event::Unmapped { client, token, object: of.object },
     }))
 }
 
@@ -139,7 +139,9 @@ pub fn write(node: &Node, port: &mut Port, record: &Record) {
         Record::Resumed => port.write(&ToClient::Resumed),
         Record::RetireRegions => port.write(&ToClient::RetireRegions),
         Record::Run { run } => write_run(node, port, *run),
-        Record::StealBack { count } => port.write(&ToClient::StealBack { count: *count }),
+        Record::StealBack { count, question } => {
+            port.write(&ToClient::StealBack { count: *count, question: *question })
+        }
         Record::Stop => port.shutdown("the worker is not needed any more"),
         Record::Unmap { token } => port.write(&ToClient::Unmap { token: *token }),
         Record::Value { token, extent: Some(extent), .. } => {

@@ -61,7 +61,7 @@ impl Receiver for Dispatcher {
                 link.inbound.wake_bystanders();
             }
             ToClient::Shutdown { reason } => return Err(Failure::new(FailureKind::Shutdown, reason)),
-            ToClient::StealBack { count } => self.work.give_back(link, count),
+            ToClient::StealBack { count, question } => self.work.give_back(link, count, question),
             ToClient::Unmap { token } => {
                 if let Some(handle) = self.table.get(token) {
                     handle.want_unmapped();

@@ -374,15 +374,16 @@ impl Work {
     /// Hands back the tasks that have arrived while the slot is lent. Those of an actor wait here.
     pub(crate) fn give_back_arrived(&self, link: &Link) {
         if self.is_lent() && !self.hosts.load(Ordering::SeqCst) {
-            self.give_back(link, u32::MAX);
+            self.give_back(link, u32::MAX, 0);
         }
     }
 
-    /// Hands back tasks that were not started. The answer is sent even if there are none.
-    pub(crate) fn give_back(&self, link: &Link, count: u32) {
+    /// Hands back tasks that were not started, with the number of the question. The answer is sent even if
+    /// there are none.
+    pub(crate) fn give_back(&self, link: &Link, count: u32, question: u32) {
         let slots = self.take_back(count as usize);
         if let Ok(returned) = SlotsView::new(&slots) {
-            let _ = link.send(&FromClient::GiveBack { returned });
+            let _ = link.send(&FromClient::GiveBack { question, returned });
         }
     }
 

@@ -35,8 +35,8 @@ impl Node {
         for client in self.leases.hosts() {
             let mut sent = self.runs.line(client).into_iter().map(|slot| &self.runs[slot]);
             let holds_back = sent.any(|run| !run.is_staging() && !self.is_served(run));
-            if holds_back && self.runs.ask_back(client) {
-                out.push(Record::StealBack { count: u32::MAX }.to(client));
+            if let Some(question) = holds_back.then(|| self.runs.ask_back(client)).flatten() {
+                out.push(Record::StealBack { count: u32::MAX, question }.to(client));
             }
         }
     }
@@ -62,9 +62,15 @@ impl Node {
     }
 
     /// The worker of an actor hands back calls that it has not begun: it gets them again when they may begin.
-    pub(super) fn calls_given_back(&mut self, client: ClientId, returned: &[u32], out: &mut Vec<Action>) {
+    pub(super) fn calls_given_back(
+        &mut self,
+        client: ClientId,
+        question: u32,
+        returned: &[u32],
+        out: &mut Vec<Action>,
+    ) {
         let returned = returned.iter().copied().map(Slot::from_number).collect();
-        for slot in self.runs.unsent(client, &returned) {
+        for slot in self.runs.unsent(client, question, &returned) {
             // The end of one may have ended another.
             let Some(lease) = self.runs.get(slot).map(|run| run.lease) else { continue };
             if self.runs.is_stopping(slot) {

@@ -71,7 +71,7 @@ impl Node {
         let at = self.kills.0.get(&client).map_or(self.now + ANSWER_WAIT, |kill| kill.at);
         self.kills.0.insert(client, Kill { run, task, attempt, at, reason });
         self.staging_behind_given_back(client, out);
-        out.push(Record::StealBack { count: u32::MAX }.to(client));
+        out.push(Record::StealBack { count: u32::MAX, question: 0 }.to(client));
     }
 
     /// A worker has handed back runs: it is killed if it is to be, and its run still goes on.

@@ -20,12 +20,12 @@ impl Node {
     /// A client asks for a region.
     pub(super) fn region_wanted(
         &mut self,
-        now: Now,
         client: ClientId,
         request: u32,
         bytes: u64,
         out: &mut Vec<Action>,
     ) {
+        let now = self.now;
         let waiter = RoomWaiter { client, request, bytes, patience: self.room.patience(now) };
         let for_annex = self.store.is_for_annex(bytes);
         if self.room.has_queue(for_annex, &self.store) || !self.try_grant(now, &waiter, out) {

@@ -315,9 +315,7 @@ impl Node {
                 self.put(client, token, object, value, &nested, out);
                 self.owner.put_at(object, site);
             }
-            Event::RegionWanted { client, request, bytes } => {
-                self.region_wanted(now, client, request, bytes, out)
-            }
+            Event::RegionWanted { client, request, bytes } => self.region_wanted(client, request, bytes, out),
             Event::RegionRetired { client, region } => self.region_retired(client, region),
             Event::BlocksFreed(extent) => self.store.blocks_freed(extent),
             Event::Spilled { object, refusal, write_ns } => self.spilled(now, object, refusal, write_ns),
@@ -325,7 +323,9 @@ impl Node {
             Event::ActorEnded { client } => self.actor_ended(client, out),
             Event::Blocked { client, returned } => self.blocked(client, &returned, out),
             Event::Unblocked { client } => self.unblocked(client, out),
-            Event::GivenBack { client, returned } => self.given_back(client, &returned, out),
+            Event::GivenBack { client, question, returned } => {
+                self.given_back(client, question, &returned, out)
+            }
             Event::CancelRequested { reference, force, recursive } => {
                 self.cancel(reference, force, recursive)
             }

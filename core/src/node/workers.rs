@@ -56,9 +56,15 @@ impl Node {
 impl Node {
     /// Takes back runs that a worker has not started. It may name any run: those of other workers are
     /// ignored.
-    pub(super) fn given_back(&mut self, client: ClientId, returned: &[u32], out: &mut Vec<Action>) {
+    pub(super) fn given_back(
+        &mut self,
+        client: ClientId,
+        question: u32,
+        returned: &[u32],
+        out: &mut Vec<Action>,
+    ) {
         if self.leases.is_host(client) {
-            return self.calls_given_back(client, returned, out);
+            return self.calls_given_back(client, question, returned, out);
         }
         for slot in returned.iter().copied().map(Slot::from_number) {
             if self.runs.get(slot).is_some_and(|run| run.client == client) {
@@ -77,7 +83,7 @@ impl Node {
         }
         self.staging_given_back(client, out);
         if self.runs.has_sent(client) {
-            out.push(Record::StealBack { count: u32::MAX }.to(client));
+            out.push(Record::StealBack { count: u32::MAX, question: 0 }.to(client));
         }
     }
 
@@ -111,12 +117,12 @@ impl Node {
         {
             self.owner.lease_paused(lease);
         }
-        self.given_back(client, returned, out);
+        self.given_back(client, 0, returned, out);
         self.staging_given_back(client, out);
         self.lease_change(out, |leases, effects| leases.blocked(client, effects));
         if self.runs.has_behind(client) {
             // Sent before the node knew: behind a blocked task, they could wait for each other.
-            out.push(Record::StealBack { count: u32::MAX }.to(client));
+            out.push(Record::StealBack { count: u32::MAX, question: 0 }.to(client));
         }
     }
 
@@ -138,7 +144,7 @@ impl Node {
     pub(super) fn steal_back(&mut self, key: LeaseKey, out: &mut Vec<Action>) {
         if let Some(client) = self.leases.worker(key).filter(|client| !self.leases.is_host(*client)) {
             self.staging_behind_given_back(client, out);
-            out.push(Record::StealBack { count: u32::MAX }.to(client));
+            out.push(Record::StealBack { count: u32::MAX, question: 0 }.to(client));
         }
     }
 }

@@ -62,6 +62,8 @@ pub enum FromClient<'a> {
     },
     /// Hands back tasks that were sent ahead and not started.
     GiveBack {
+        /// Number of the question that it answers; 0 if nobody asked, or of one without a number.
+        question: u32,
         /// Their slots.
         returned: SlotsView<'a>,
     },
@@ -227,8 +229,9 @@ impl<'a> FromClient<'a> {
             Self::DefineClass { class, definition } => put_class(out, *class, definition),
             Self::Done { slot, run_ns, outcome } => put_done(out, *slot, *run_ns, outcome),
             Self::Fetch { token, reference } => put_token_ref(out, Self::FETCH, *token, reference),
-            Self::GiveBack { returned } => {
+            Self::GiveBack { question, returned } => {
                 out.push(Self::GIVE_BACK);
+                put_u32(out, *question);
                 put_bytes(out, returned.0);
             }
             Self::Graph { run, graph, part } => {
@@ -298,7 +301,7 @@ impl<'a> FromClient<'a> {
             Self::DONE => Self::Done { slot: r.u32()?, run_ns: r.u64()?, outcome: returned(&mut r)? },
             Self::DONE_FAILED => Self::Done { slot: r.u32()?, run_ns: r.u64()?, outcome: failed(&mut r)? },
             Self::FETCH => Self::Fetch { token: r.u64()?, reference: r.reference()? },
-            Self::GIVE_BACK => Self::GiveBack { returned: SlotsView::new(r.bytes()?)? },
+            Self::GIVE_BACK => Self::GiveBack { question: r.u32()?, returned: SlotsView::new(r.bytes()?)? },
             Self::HOLD => Self::Hold { token: r.u64()?, reference: r.reference()? },
             Self::LOCATE => Self::Locate { request: r.u32()?, reference: r.reference()? },
             Self::PUT => Self::Put {

@@ -94,8 +94,10 @@ pub enum ToClient<'a> {
     },
     /// Hand back tasks that are not started yet.
     StealBack {
-        /// Most mapped values that are wanted.
+        /// Most tasks that are wanted.
         count: u32,
+        /// Number that the answer repeats.
+        question: u32,
     },
     /// The state of a reference.
     Value {
@@ -181,9 +183,10 @@ impl<'a> ToClient<'a> {
                 out.push(Self::SHUTDOWN);
                 put_bytes(out, reason.as_bytes());
             }
-            Self::StealBack { count } => {
+            Self::StealBack { count, question } => {
                 out.push(Self::STEAL_BACK);
                 put_u32(out, *count);
+                put_u32(out, *question);
             }
             Self::Value { token, value } => {
                 out.push(Self::VALUE);
@@ -221,7 +224,7 @@ impl<'a> ToClient<'a> {
                 name: if kind == Self::RUN_NAMED { r.text()? } else { "" },
             },
             Self::SHUTDOWN => Self::Shutdown { reason: r.text()? },
-            Self::STEAL_BACK => Self::StealBack { count: r.u32()? },
+            Self::STEAL_BACK => Self::StealBack { count: r.u32()?, question: r.u32()? },
             Self::VALUE => Self::Value { token: r.u64()?, value: r.value()? },
             _ => return Err(r.bad("unknown kind")),
         };

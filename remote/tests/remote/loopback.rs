@@ -233,7 +233,7 @@ impl Node {
                 self.peers[index].is_blocked = true;
                 self.take_back(index, returned);
             }
-            FromClient::GiveBack { returned } => self.take_back(index, returned),
+            FromClient::GiveBack { returned, .. } => self.take_back(index, returned),
             FromClient::Unmapped { token, .. } => {
                 add(&counts.unmapped);
                 self.mapped.remove(&(index, token));

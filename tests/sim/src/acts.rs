@@ -89,11 +89,11 @@ impl Cluster {
                 }
                 self.start_next(host, id);
             }
-            ClientRecord::StealBack(count) => {
+            ClientRecord::StealBack { count, question } => {
                 let keep = client.queue.len().saturating_sub(count as usize);
                 let back = client.queue.split_off(keep).into_iter().chain(client.side_queue.drain(..));
                 let returned = back.map(|record| record.run).collect();
-                self.send(host, id, Event::GivenBack { client: id, returned });
+                self.send(host, id, Event::GivenBack { client: id, question, returned });
             }
             ClientRecord::Stop => {
                 let busy = client.has_runs();

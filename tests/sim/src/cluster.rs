@@ -98,7 +98,7 @@ pub(crate) enum ClientRecord {
     Region(Result<Extent, Arc<Failure>>),
     Resumed,
     Run(RunRecord),
-    StealBack(u32),
+    StealBack { count: u32, question: u32 },
     Stop,
     RetireRegions,
     Unmap(u64),
@@ -658,7 +658,7 @@ impl Cluster {
             Record::Resumed => ClientRecord::Resumed,
             Record::RetireRegions => ClientRecord::RetireRegions,
             Record::Run { run } => return self.send_run(host, client, run),
-            Record::StealBack { count } => ClientRecord::StealBack(count),
+            Record::StealBack { count, question } => ClientRecord::StealBack { count, question },
             Record::Stop => ClientRecord::Stop,
             Record::Unmap { token } => ClientRecord::Unmap(token),
             Record::Value { token, object, extent } => {

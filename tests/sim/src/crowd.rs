@@ -351,8 +351,8 @@ impl Crowd {
                     self.sent.push((client, run));
                 }
             }
-            Action::Tell { client, record: Record::StealBack { .. } } => {
-                self.feed(Event::GivenBack { client, returned: Vec::new() });
+            Action::Tell { client, record: Record::StealBack { question, .. } } => {
+                self.feed(Event::GivenBack { client, question, returned: Vec::new() });
             }
             Action::Tell { client, record: Record::Value { token, object, .. } } => {
                 self.told.push((client, token, object));

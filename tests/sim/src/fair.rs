@@ -170,8 +170,8 @@ impl World {
                 let free_at = self.free_at(client) + run_ns;
                 self.at(free_at, Due::Finish(at, Event::Finished { client, run, run_ns, outcome }));
             }
-            Action::Tell { client, record: Record::StealBack { .. } } => {
-                self.feed(Event::GivenBack { client, returned: Vec::new() });
+            Action::Tell { client, record: Record::StealBack { question, .. } } => {
+                self.feed(Event::GivenBack { client, question, returned: Vec::new() });
             }
             Action::Tell { client, record: Record::Value { token, object, .. } } => {
                 let reference = RefId { object, owner: self.node.id() };

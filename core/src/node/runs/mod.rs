@@ -52,9 +52,11 @@ pub(super) struct Runs {
     children: IdMap<TaskId, Children>,
     /// Runs that have begun and have a timeout, by the end of it.
     timed: BTreeSet<(Now, Slot<Run>)>,
-    /// Workers of actors that were asked for the calls that they have not begun, and have not answered: what
-    /// they were sent now would overtake those.
-    asked_back: BTreeSet<ClientId>,
+    /// Workers of actors that were asked for the calls that they have not begun, and have not answered that
+    /// question: what they were sent now would overtake those.
+    asked_back: IdMap<ClientId, u32>,
+    /// Number of the last question.
+    question: u32,
     journal: Journal,
 }
 
@@ -137,9 +139,13 @@ impl Runs {
         }
     }
 
-    /// The worker of an actor is asked for the calls that it has not begun. False if it was asked already.
-    pub(super) fn ask_back(&mut self, client: ClientId) -> bool {
-        self.asked_back.insert(client)
+    /// The worker of an actor is asked for the calls that it has not begun. Returns the number of the
+    /// question; `None` if it was asked already.
+    pub(super) fn ask_back(&mut self, client: ClientId) -> Option<u32> {
+        let Entry::Vacant(asked) = self.asked_back.entry(client) else { return None };
+        // Never 0, which is that of questions whose answers need none.
+        self.question = self.question % u32::MAX + 1;
+        Some(*asked.insert(self.question))
     }
 
     /// Whether any worker was asked, and has not answered.
@@ -149,13 +155,21 @@ impl Runs {
 
     /// Whether a worker was asked, and has not answered.
     pub(super) fn is_asked_back(&self, client: ClientId) -> bool {
-        self.asked_back.contains(&client)
+        self.asked_back.contains_key(&client)
     }
 
     /// A worker hands back runs that it has not begun and is to have again: they stand before those that wait
-    /// for arguments, in their order. Returns them.
-    pub(super) fn unsent(&mut self, client: ClientId, returned: &BTreeSet<Slot<Run>>) -> Vec<Slot<Run>> {
-        self.asked_back.remove(&client);
+    /// for arguments, in their order. Returns them. The answer to an older question, which it was asked
+    /// before it had an actor, is not that to the last one.
+    pub(super) fn unsent(
+        &mut self,
+        client: ClientId,
+        question: u32,
+        returned: &BTreeSet<Slot<Run>>,
+    ) -> Vec<Slot<Run>> {
+        if self.asked_back.get(&client) == Some(&question) {
+            self.asked_back.remove(&client);
+        }
         let Some(line) = self.of_worker.get_mut(&client) else { return Vec::new() };
         let runs = &mut self.runs;
         let is_back = |slot: &Slot<Run>| returned.contains(slot) && !runs[*slot].is_staging();
@@ -484,14 +498,32 @@ mod tests {
         slots[..4].iter().for_each(|slot| runs.sent(*slot));
         assert!(runs.mark_first(5, WORKER).is_some());
         let returned = [slots[3], slots[1], slots[4]].into_iter().collect();
-        assert_eq!(runs.unsent(WORKER, &returned), [slots[1], slots[3]], "the last one was not sent");
+        assert_eq!(runs.unsent(WORKER, 0, &returned), [slots[1], slots[3]], "the last one was not sent");
         assert_eq!(runs.line(WORKER), [slots[0], slots[2], slots[1], slots[3], slots[4]]);
         runs.check();
         // The first one too, although the node took it for begun.
-        assert_eq!(runs.unsent(WORKER, &slots.into_iter().collect()), [slots[0], slots[2]]);
+        assert_eq!(runs.unsent(WORKER, 0, &slots.into_iter().collect()), [slots[0], slots[2]]);
         assert!(runs.mark_first(6, WORKER).is_none() && !runs.has_sent(WORKER));
         runs.check();
-        assert!(runs.unsent(ClientId(9), &returned).is_empty());
+        assert!(runs.unsent(ClientId(9), 0, &returned).is_empty());
+    }
+
+    #[test]
+    fn only_the_answer_to_the_last_question_ends_it() {
+        let mut runs = Runs::default();
+        let slot = insert(&mut runs, 0);
+        runs.sent(slot);
+        let (nothing, all) = (BTreeSet::new(), [slot].into_iter().collect());
+        assert_eq!(runs.ask_back(WORKER), Some(1));
+        assert_eq!(runs.ask_back(WORKER), None, "one answer is enough");
+        assert!(runs.unsent(WORKER, 0, &nothing).is_empty() && runs.is_asked_back(WORKER));
+        assert_eq!(runs.unsent(WORKER, 1, &all), [slot]);
+        assert!(!runs.has_asked_back());
+        assert_eq!(runs.ask_back(WORKER), Some(2));
+        assert!(runs.unsent(WORKER, 1, &nothing).is_empty() && runs.is_asked_back(WORKER), "late");
+        runs.question = u32::MAX;
+        assert!(runs.unsent(WORKER, 2, &nothing).is_empty() && !runs.is_asked_back(WORKER));
+        assert_eq!(runs.ask_back(WORKER), Some(1), "0 is the number of none");
     }
 
     #[test]
