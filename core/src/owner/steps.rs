@@ -68,7 +68,7 @@ impl Owner {
         }
         self.enter_part(graph, part, out);
         if part.is_last {
-            let unused = self.graphs[graph].close();
+            let unused = self.graphs.close(graph);
             unused.into_iter().for_each(|slot| self.unuse(slot, out));
             self.remove_graph_if_over(graph, out);
         }
@@ -114,7 +114,7 @@ impl Owner {
         out: &mut Vec<Effect>,
     ) {
         self.share_results(client, id, &part.results, out);
-        self.graphs[graph].shared_with(client, part.is_last);
+        self.graphs.shared_with(graph, client, part.is_last);
         self.remove_graph_if_over(graph, out);
     }
 

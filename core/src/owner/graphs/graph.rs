@@ -287,8 +287,19 @@ impl Graph {
         self.held
     }
 
+    /// The clients that have parts of it still to send: its submitter, and those that submit it again.
+    pub(super) fn senders(&self) -> impl Iterator<Item = ClientId> {
+        let submitter = self.is_open.then_some(self.submitter.client);
+        submitter.into_iter().chain(self.sharers.iter().copied())
+    }
+
+    /// Whether a client has parts of it still to send.
+    pub(super) fn is_sent_by(&self, client: ClientId) -> bool {
+        self.senders().any(|sender| sender == client)
+    }
+
     /// A client submits the same graph again; with its last part it is done.
-    pub(in crate::owner) fn shared_with(&mut self, client: ClientId, is_last: bool) {
+    pub(super) fn shared_with(&mut self, client: ClientId, is_last: bool) {
         self.sharers.retain(|known| *known != client);
         if !is_last {
             self.sharers.push(client);

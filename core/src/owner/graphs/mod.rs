@@ -61,6 +61,8 @@ pub(super) struct Graphs {
     by_id: IdMap<TaskId, Slot<Graph>>,
     /// The graphs of each job.
     of_job: BTreeSet<(JobId, Slot<Graph>)>,
+    /// The graphs of which each client has parts still to send.
+    of_client: BTreeSet<(ClientId, Slot<Graph>)>,
     /// Steps of each job that wait and have no task.
     waiting: IdMap<JobId, usize>,
     /// Steps that have ended, whose graphs do not know it yet, and the failures of those that failed.
@@ -94,6 +96,7 @@ impl Graphs {
     pub(super) fn begin(&mut self, id: TaskId, submitter: Submitter) -> Slot<Graph> {
         let graph = self.entries.insert(Graph::new(id, submitter));
         self.of_job.insert((id.job(), graph));
+        self.of_client.insert((submitter.client, graph));
         let before = self.by_id.insert(id, graph);
         assert!(before.is_none(), "graph {id} is entered twice");
         graph
@@ -110,11 +113,39 @@ impl Graphs {
         self.of_job.range(all).map(|(_, graph)| *graph).collect()
     }
 
+    /// The graphs of which a client has parts still to send.
+    fn of_client(&self, client: ClientId) -> Vec<Slot<Graph>> {
+        let all = (client, Slot::from_number(0))..=(client, Slot::from_number(u32::MAX - 1));
+        self.of_client.range(all).map(|(_, graph)| *graph).collect()
+    }
+
+    /// The last part of a graph has come; returns the entries that it does not use any more.
+    pub(super) fn close(&mut self, slot: Slot<Graph>) -> Vec<Slot<Object>> {
+        let graph = &mut self.entries[slot];
+        self.of_client.remove(&(graph.submitter().client, slot));
+        graph.close()
+    }
+
+    /// A client submits the same graph again; with its last part it is done.
+    pub(super) fn shared_with(&mut self, slot: Slot<Graph>, client: ClientId, is_last: bool) {
+        let graph = &mut self.entries[slot];
+        graph.shared_with(client, is_last);
+        if graph.is_sent_by(client) {
+            self.of_client.insert((client, slot));
+        } else {
+            self.of_client.remove(&(client, slot));
+        }
+    }
+
     /// A client is gone: nobody else sends the parts that it has not sent. Returns its open graphs, and those
     /// that only it kept.
     pub(super) fn client_gone(&mut self, client: ClientId) -> Vec<Slot<Graph>> {
-        let slots: Vec<_> = self.entries.iter().map(|(slot, _)| slot).collect();
-        slots.into_iter().filter(|slot| self.entries[*slot].forget_client(client)).collect()
+        let mut ends = self.of_client(client);
+        ends.retain(|slot| {
+            self.of_client.remove(&(client, *slot));
+            self.entries[*slot].forget_client(client)
+        });
+        ends
     }
 
     /// A step without a task waits.
@@ -185,6 +216,9 @@ impl Graphs {
     pub(super) fn stop(&mut self, slot: Slot<Graph>) -> Vec<Slot<Object>> {
         let graph = &mut self.entries[slot];
         let (id, job) = (graph.id(), graph.id().job());
+        for client in graph.senders() {
+            self.of_client.remove(&(client, slot));
+        }
         let (waiting, unused) = graph.stop();
         if self.by_id.get(&id) == Some(&slot) {
             self.by_id.remove(&id);
@@ -231,6 +265,56 @@ impl Graphs {
         assert_eq!(waiting, self.waiting, "steps that wait are miscounted");
         let of_jobs = self.entries.iter().map(|(slot, graph)| (graph.id().job(), slot)).collect();
         assert_eq!(self.of_job, of_jobs, "graphs of jobs");
+        let senders = |(slot, graph): (Slot<Graph>, &Graph)| {
+            graph.senders().map(|client| (client, slot)).collect::<Vec<_>>()
+        };
+        let of_clients = self.entries.iter().flat_map(senders).collect();
+        assert_eq!(self.of_client, of_clients, "graphs of clients");
         assert!(self.by_id.len() <= self.entries.len(), "a graph is found that is gone");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANY: ClientId = ClientId(1);
+    const FEW: ClientId = ClientId(2);
+
+    fn begin(graphs: &mut Graphs, number: u64, client: ClientId) -> Slot<Graph> {
+        let submitter = Submitter { client, is_task: true, depth: 0, deadline: None };
+        graphs.begin(TaskId::root(JobId(1)).child(number), submitter)
+    }
+
+    /// The end of a client looks at the graphs of which it sends parts, not at those of others, nor at its
+    /// own that are complete.
+    #[test]
+    fn a_client_that_goes_is_looked_for_in_its_own_graphs_only() {
+        let mut graphs = Graphs::default();
+        let others: Vec<_> = (0..10_000).map(|number| begin(&mut graphs, number, MANY)).collect();
+        let complete: Vec<_> = (10_000..20_000).map(|number| begin(&mut graphs, number, FEW)).collect();
+        complete.iter().for_each(|slot| drop(graphs.close(*slot)));
+        let open: Vec<_> = (20_000..20_010).map(|number| begin(&mut graphs, number, FEW)).collect();
+        graphs.shared_with(others[0], FEW, false);
+        graphs.shared_with(others[1], FEW, false);
+        graphs.shared_with(others[1], FEW, true);
+        graphs.check();
+        let looks = graphs.of_client(FEW);
+        assert_eq!(looks.len(), open.len() + 1, "{} graphs are looked at", looks.len());
+        assert_eq!(graphs.client_gone(FEW), open, "the other one goes on without it");
+        assert!(graphs.of_client(FEW).is_empty());
+        open.into_iter().for_each(|slot| drop(graphs.stop(slot)));
+        graphs.check();
+        assert_eq!(graphs.client_gone(MANY).len(), others.len());
+    }
+
+    #[test]
+    fn a_graph_that_stops_awaits_no_parts() {
+        let mut graphs = Graphs::default();
+        let graph = begin(&mut graphs, 0, MANY);
+        graphs.shared_with(graph, FEW, false);
+        graphs.stop(graph);
+        graphs.check();
+        assert!(graphs.client_gone(MANY).is_empty() && graphs.client_gone(FEW).is_empty());
     }
 }
