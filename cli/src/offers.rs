@@ -8,9 +8,11 @@
 //! end: then two nodes may offer the same memory, as they would without claims.
 
 use crate::reach::ANSWER_WAIT;
+use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, TryLockError, read_dir, remove_file};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -18,10 +20,11 @@ use tempfile::NamedTempFile;
 use tharsis::process::NODE_START_WAIT;
 use tharsis::{machine, observe};
 use tharsis_gcs::{ClientOptions, ControlClient};
+use tharsis_object_store::local_socket::check_peer;
 use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::NodeInfo;
 use tharsis_protos::handshake::Question;
-use tharsis_types::NodeId;
+use tharsis_types::FailureKind;
 
 /// The time for which a claim counts.
 const CLAIM_TIME_MAX: Duration = NODE_START_WAIT;
@@ -187,39 +190,76 @@ fn members_here(address: &str, own: &Credentials) -> Vec<Offer> {
     });
     let machine = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let here = listed.into_iter().flat_map(|listed| listed.nodes);
-    shown(here.filter(|node| node.host == machine.trim()))
+    shown(here.filter(|node| node.host == machine.trim()), is_named_like_this)
 }
 
 /// The offers of nodes that show themselves. A member says itself at which machine and socket it is: only a
-/// socket of this user counts, at which that very node answers. Each is asked on a thread of its own: a path
-/// may lead to a disk or a process that does not answer.
-fn shown(nodes: impl Iterator<Item = NodeInfo>) -> Vec<Offer> {
-    let (answers, offers) = channel();
-    for node in nodes {
+/// socket of this user counts, at which that very node answers, or a process that `is_node` says nothing: a
+/// node that hangs has its memory. (Another member could name the socket of that process as its own; then
+/// less is offered here as long as it hangs.) Each is asked on a thread of its own: a path may lead to a disk
+/// or a process that does not answer.
+fn shown(nodes: impl Iterator<Item = NodeInfo>, is_node: fn(u32) -> bool) -> Vec<Offer> {
+    let (answers, heard) = channel();
+    for (number, node) in nodes.enumerate() {
         let answers = answers.clone();
         // A node that is not asked is not known.
         let thread = std::thread::Builder::new().name("offers".into()).stack_size(STACK_BYTES);
-        let _asked = thread.spawn(move || {
-            let socket = PathBuf::from(node.local_socket);
-            if is_served_by(&socket, node.id) {
-                let memory = node.resources.memory.min(machine::memory_bytes());
-                let _late = answers.send(Offer { socket, memory });
-            }
-        });
+        let _asked = thread.spawn(move || ask(&node, is_node, |offer| drop(answers.send((number, offer)))));
     }
     drop(answers);
     let until = Instant::now() + ANSWER_WAIT;
-    let next = || offers.recv_timeout(until.saturating_duration_since(Instant::now())).ok();
-    std::iter::from_fn(next).collect()
+    let next = || heard.recv_timeout(until.saturating_duration_since(Instant::now())).ok();
+    let mut offers = BTreeMap::new();
+    for (number, offer) in std::iter::from_fn(next) {
+        match offer {
+            Some(offer) => drop(offers.insert(number, offer)),
+            None => drop(offers.remove(&number)),
+        }
+    }
+    // A socket is that of one node.
+    let mut at_sockets = BTreeMap::<PathBuf, u64>::new();
+    for Offer { socket, memory } in offers.into_values() {
+        let most = at_sockets.entry(socket).or_default();
+        *most = memory.max(*most);
+    }
+    at_sockets.into_iter().map(|(socket, memory)| Offer { socket, memory }).collect()
 }
 
-/// Whether a node of this user answers at a socket. Containers of one machine have memory of their own, and
-/// sockets that the others do not reach.
-fn is_served_by(socket: &Path, node: NodeId) -> bool {
+/// Asks a node, and tells what it offers, as far as is known. Containers of one machine have memory of their
+/// own, and sockets that the others do not reach.
+fn ask(node: &NodeInfo, is_node: fn(u32) -> bool, tell: impl Fn(Option<Offer>)) {
+    let socket = PathBuf::from(&node.local_socket);
     let user = rustix::process::geteuid().as_raw();
-    let is_own =
-        socket.symlink_metadata().is_ok_and(|found| found.file_type().is_socket() && found.uid() == user);
-    is_own && observe::ask(socket, Question::Status).is_ok_and(|report| report.node == node.0)
+    let found = socket.symlink_metadata();
+    if !found.is_ok_and(|found| found.file_type().is_socket() && found.uid() == user) {
+        return;
+    }
+    let offer = || Offer {
+        socket: PathBuf::from(&node.local_socket),
+        memory: node.resources.memory.min(machine::memory_bytes()),
+    };
+    if listener(&socket).is_some_and(is_node) {
+        tell(Some(offer()));
+    }
+    match observe::ask(&socket, Question::Status) {
+        Ok(report) if report.node == node.id.0 => tell(Some(offer())),
+        Ok(_) => tell(None),
+        Err(error) if error.kind() == FailureKind::Disconnected => tell(None),
+        // A node of another release.
+        Err(_) => {}
+    }
+}
+
+/// The process of this user that listens at a socket, whether it answers or not.
+fn listener(socket: &Path) -> Option<u32> {
+    let stream = UnixStream::connect(socket).ok()?;
+    Some(check_peer(&stream).ok()?.process_id)
+}
+
+/// Whether a process has the name of this one, as nodes that the command starts have.
+fn is_named_like_this(process: u32) -> bool {
+    let name = |process: &str| std::fs::read_to_string(format!("/proc/{process}/comm")).ok();
+    name(&process.to_string()).is_some_and(|its| name("self") == Some(its))
 }
 
 #[cfg(test)]
@@ -227,7 +267,7 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixListener;
     use std::sync::Barrier;
-    use tharsis_types::Resources;
+    use tharsis_types::{NodeId, Resources};
 
     const ALL: u64 = 1 << 30;
 
@@ -310,14 +350,21 @@ mod tests {
             host: String::new(),
             local_socket: socket.display().to_string(),
             resources: Resources { memory: u64::MAX, ..Resources::default() },
-            labels: std::collections::BTreeMap::new(),
+            labels: BTreeMap::new(),
         };
         let begun = Instant::now();
         let sockets = [silent.as_path(), &ended, &file, Path::new("")];
         let none = [Path::new("/no/such/socket"); 100];
-        let taken = shown(sockets.into_iter().chain(none).map(node));
+        let taken = shown(sockets.into_iter().chain(none).map(node), |_| false);
         assert!(taken.is_empty(), "{taken:?}");
         assert!(begun.elapsed() < 2 * ANSWER_WAIT, "nobody is waited for");
+        // A node that hangs is a process that says nothing. Named twice, it takes its memory once.
+        let hangs = |process| process == std::process::id();
+        let all = machine::memory_bytes();
+        let twice = [silent.as_path(), &silent, &ended, &file];
+        let taken = shown(twice.into_iter().map(node), hangs);
+        assert_eq!(taken, [Offer { socket: silent.clone(), memory: all }]);
+        assert!(is_named_like_this(std::process::id()) && !is_named_like_this(1));
     }
 
     #[test]

@@ -41,9 +41,10 @@ pub const WORKER_START_VARIABLE: &str = "THARSIS_WORKER_START";
 pub const FAILED: u8 = 1;
 /// The status of a program that cannot be started, as a shell reports it.
 const NO_PROGRAM: u8 = 126;
-/// The longest time that a node process may take until its socket answers: that in which it becomes a member,
-/// after which it ends by itself, and some for its memory and files.
-pub const NODE_START_WAIT: Duration = JOIN_TIME_MAX.saturating_add(Duration::from_secs(15));
+/// The longest time that the start of a node may take until its socket answers: that in which it becomes a
+/// member, after which it ends by itself, and some for the checks of the command that starts it, its memory
+/// and its files.
+pub const NODE_START_WAIT: Duration = JOIN_TIME_MAX.saturating_add(Duration::from_secs(30));
 /// The status of a node that was told to stop twice, as a shell reports Ctrl-C.
 const STOPPED_TWICE: i32 = 130;
 /// The longest time that a node process may take to end by itself.

@@ -14,6 +14,7 @@ use std::net::IpAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;
+use std::time::Instant;
 use tharsis::join::TOKEN_VARIABLE;
 use tharsis::process::{ClusterRole, ClusterSpec, NodeOptions, NodeSpec, Security, run_node};
 use tharsis::{FailureKind, SpillChoice, SpillFolder, join, machine, observe, spill_dirs};
@@ -33,7 +34,7 @@ pub fn run(part: &Part, flags: &Flags) -> Result<()> {
     if part.token.is_some() {
         return run_without_token(part, flags);
     }
-    let Prepared { spec, settings, claim: _claim } = prepare(part, flags)?;
+    let Prepared { spec, settings, claim: _claim, .. } = prepare(part, flags)?;
     LogChoice::of(&settings).begin()?;
     Ok(run_node(spec, crate::PROGRAM)?)
 }
@@ -66,6 +67,8 @@ pub struct Prepared {
     pub settings: Settings,
     /// Its claim to the memory that it offers, until it is a member.
     pub claim: Option<Claim>,
+    /// When its start began: the checks and the join have one bound.
+    pub begun: Instant,
 }
 
 /// Makes the specification of the node, after checks that it can start: the socket is free, the port is free,
@@ -80,6 +83,7 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<Prepared> {
     }
     let settings = Settings::read(flags)?;
     join_once(part, &settings)?;
+    let begun = Instant::now();
     if let Some(work) = work_of_head(part, &settings) {
         output::warn(work.words());
     }
@@ -103,7 +107,7 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<Prepared> {
         // A member that joins it in the same moment leaves that out.
         claim = offers::claim_of_head(&spec.socket, spec.options.resources.memory);
     }
-    Ok(Prepared { spec, settings, claim })
+    Ok(Prepared { spec, settings, claim, begun })
 }
 
 /// Joins the cluster with a token, if there is one. The node's process never sees it. A token in the

@@ -30,12 +30,12 @@ const LAST_WORDS_LINES: usize = 20;
 /// # Errors
 /// Why it did not start.
 pub fn run(part: &Part, flags: &Flags) -> Result<()> {
-    let Prepared { spec, settings, claim: _claim } = node::prepare(part, flags)?;
+    let Prepared { spec, settings, claim: _claim, begun } = node::prepare(part, flags)?;
     let log = spec.socket.with_file_name("node.log");
     let choice = LogChoice::of(&settings);
     choice.check()?;
     let mut child = spawn(&spec, &choice, &log)?;
-    let report = await_report(&mut child, &spec, &log)?;
+    let report = await_report(&mut child, &spec, &log, begun)?;
     let control = part.entry.address.as_deref().unwrap_or(&report.address);
     let token = if part.entry.head { token::flag(&settings)? } else { String::new() };
     for line in next_steps(&report, control, &token, &spec.socket) {
@@ -59,8 +59,8 @@ fn spawn(spec: &NodeSpec, choice: &LogChoice, log: &Path) -> Result<Child> {
     Ok(program.process_group(0).spawn()?)
 }
 
-fn await_report(child: &mut Child, spec: &NodeSpec, log: &Path) -> Result<Report> {
-    let begun = Instant::now();
+fn await_report(child: &mut Child, spec: &NodeSpec, log: &Path, begun: Instant) -> Result<Report> {
+    let spawned = Instant::now();
     let mut is_said = false;
     loop {
         let ended = child.try_wait()?;
@@ -82,7 +82,7 @@ fn await_report(child: &mut Child, spec: &NodeSpec, log: &Path) -> Result<Report
             let seconds = NODE_START_WAIT.as_secs();
             bail!("the node did not answer within {seconds} s; its log is {}", log.display());
         }
-        if !is_said && SAID_AFTER < begun.elapsed() {
+        if !is_said && SAID_AFTER < spawned.elapsed() {
             is_said = true;
             output::complain(&format!("tharsis: the node {}; its log is {}", waits_for(spec), log.display()));
         }
