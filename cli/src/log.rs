@@ -197,12 +197,26 @@ fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).mode(0o600).custom_flags(flags).open(path)
 }
 
-/// An empty file that only its user can read, in the place of an older one of this user. Its folder is not
-/// known to be closed to others yet: what they have put there is left alone.
+/// An empty file that only its user can read, in the place of an older one of this user, which is `.before`
+/// from now on: its last lines may say why the node ended. The folder is not known to be closed to others
+/// yet: what they have put there is left alone.
 ///
 /// # Errors
 /// If there is a link, or somebody else's file.
 pub fn fresh(path: &Path) -> io::Result<File> {
+    let file = own_file(path)?;
+    if file.metadata()?.len() == 0 {
+        return Ok(file);
+    }
+    let mut before = path.as_os_str().to_owned();
+    before.push(".before");
+    let file = if std::fs::rename(path, before).is_ok() { own_file(path)? } else { file };
+    file.set_len(0)?;
+    Ok(file)
+}
+
+/// A file of this user, which is made if it is missing.
+fn own_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW.bits().cast_signed();
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true).mode(0o600);
@@ -211,7 +225,6 @@ pub fn fresh(path: &Path) -> io::Result<File> {
     if owner != rustix::process::geteuid().as_raw() {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it belongs to user {owner}")));
     }
-    file.set_len(0)?;
     Ok(file)
 }
 
@@ -253,7 +266,12 @@ mod tests {
         std::fs::write(&other, "somebody's").unwrap();
         assert!(fresh(&path).is_err());
         assert_eq!(std::fs::read_to_string(&other).unwrap(), "somebody's");
-        fresh(&other).unwrap();
-        assert_eq!(std::fs::read_to_string(&other).unwrap(), "");
+        let before = other.with_file_name(format!("{}.before", other.file_name().unwrap().display()));
+        for _ in 0..2 {
+            // The second start finds nothing to keep.
+            fresh(&other).unwrap();
+            assert_eq!(std::fs::read_to_string(&other).unwrap(), "");
+            assert_eq!(std::fs::read_to_string(&before).unwrap(), "somebody's");
+        }
     }
 }

@@ -7,12 +7,11 @@
 //! The claim of a start that takes too long does not count any more, and nobody waits for the lock without
 //! end: then two nodes may offer the same memory, as they would without claims.
 
-use crate::reach::ANSWER_WAIT;
+use crate::reach::{self, ANSWER_WAIT};
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, TryLockError, read_dir, remove_file};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -20,7 +19,6 @@ use tempfile::NamedTempFile;
 use tharsis::process::NODE_START_WAIT;
 use tharsis::{machine, observe};
 use tharsis_gcs::{ClientOptions, ControlClient};
-use tharsis_object_store::local_socket::check_peer;
 use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::NodeInfo;
 use tharsis_protos::handshake::Question;
@@ -238,7 +236,7 @@ fn ask(node: &NodeInfo, is_node: fn(u32) -> bool, tell: impl Fn(Option<Offer>)) 
         socket: PathBuf::from(&node.local_socket),
         memory: node.resources.memory.min(machine::memory_bytes()),
     };
-    if listener(&socket).is_some_and(is_node) {
+    if reach::listener(&socket).is_some_and(is_node) {
         tell(Some(offer()));
     }
     match observe::ask(&socket, Question::Status) {
@@ -248,12 +246,6 @@ fn ask(node: &NodeInfo, is_node: fn(u32) -> bool, tell: impl Fn(Option<Offer>)) 
         // A node of another release.
         Err(_) => {}
     }
-}
-
-/// The process of this user that listens at a socket, whether it answers or not.
-fn listener(socket: &Path) -> Option<u32> {
-    let stream = UnixStream::connect(socket).ok()?;
-    Some(check_peer(&stream).ok()?.process_id)
 }
 
 /// Whether a process has the name of this one, as nodes that the command starts have.

@@ -1,4 +1,4 @@
-//! Checks of the network before a node starts: its own port, and the control store that it will join.
+//! Checks before a node starts: its own socket and port, and the control store that it will join.
 //!
 //! The node itself would notice too, but later and with a worse error: it waits for a head that is only away
 //! for a while, and cannot distinguish that from a foreign server.
@@ -11,13 +11,16 @@ use procfs::net::TcpState;
 use procfs::process::FDTarget;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 use tharsis::process::Security;
-use tharsis::{join, process};
+use tharsis::{FailureKind, join, observe, process};
 use tharsis_gcs::{ClientOptions, ControlClient};
 use tharsis_identity::{Authority, Role, Tls, Token};
+use tharsis_object_store::local_socket::check_peer;
 use tharsis_protos::connection::{Called, Credentials, Trust};
+use tharsis_protos::handshake::Question;
 use tharsis_protos::proof::Purpose;
 use tharsis_protos::{CallError, RefusalCode};
 use tokio::net::TcpStream;
@@ -28,10 +31,40 @@ use tokio::time::{Instant, sleep, timeout};
 const LISTEN_WAIT: Duration = Duration::from_secs(2);
 /// Pause between attempts to reach it.
 const LISTEN_PAUSE: Duration = Duration::from_millis(100);
+/// Time for which a node that ends itself is waited for, and between two looks.
+const LEAVE_WAIT: Duration = Duration::from_secs(10);
+const LEAVE_PAUSE: Duration = Duration::from_millis(20);
 /// Lifetime of the certificate with which the head's machine makes calls of an operator or a driver.
 const OWN_LIFETIME: Duration = Duration::from_secs(3600);
 /// Time that a listening server may take to answer.
 pub const ANSWER_WAIT: Duration = Duration::from_millis(2500);
+
+/// Refuses a socket at which a node runs. One that ends itself answers nobody any more, and has its socket
+/// for a moment: its end is waited for, and a node that hangs is taken for one that runs then.
+///
+/// # Errors
+/// `AlreadyRunning`.
+pub fn check_none_runs(socket: &Path) -> Result<(), Refusal> {
+    let refused = |pid| Err(Refusal::AlreadyRunning { pid, socket: socket.to_owned() });
+    let until = Instant::now() + LEAVE_WAIT;
+    loop {
+        let says_nothing = match observe::ask(socket, Question::Status) {
+            Ok(report) => return refused(report.pid),
+            Err(error) => error.kind() == FailureKind::Disconnected,
+        };
+        let Some(pid) = listener(socket) else { return Ok(()) };
+        if !says_nothing || until < Instant::now() {
+            return refused(pid);
+        }
+        std::thread::sleep(LEAVE_PAUSE);
+    }
+}
+
+/// The process of this user that listens at a socket, whether it answers or not.
+pub fn listener(socket: &Path) -> Option<u32> {
+    let stream = UnixStream::connect(socket).ok()?;
+    Some(check_peer(&stream).ok()?.process_id)
+}
 
 /// Refuses a port on which another process listens.
 ///

@@ -17,9 +17,8 @@ use std::process::Command as Program;
 use std::time::Instant;
 use tharsis::join::TOKEN_VARIABLE;
 use tharsis::process::{ClusterRole, ClusterSpec, NodeOptions, NodeSpec, Security, run_node};
-use tharsis::{FailureKind, SpillChoice, SpillFolder, join, machine, observe, spill_dirs};
+use tharsis::{FailureKind, SpillChoice, SpillFolder, join, machine, spill_dirs};
 use tharsis_identity::Token;
-use tharsis_protos::handshake::Question;
 use tharsis_types::Resources;
 use tharsis_types::limits::{QUEUED_TASKS_MAX, SMALL_CLUSTER_MAX};
 
@@ -88,9 +87,7 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<Prepared> {
         output::warn(work.words());
     }
     let (mut spec, mut claim) = (spec(part, &settings)?, None);
-    if let Ok(report) = observe::ask(&spec.socket, Question::Status) {
-        return Err(Refusal::AlreadyRunning { pid: report.pid, socket: spec.socket }.into());
-    }
+    reach::check_none_runs(&spec.socket)?;
     if let Some(cluster) = &spec.cluster {
         reach::check_free(cluster.listen)?;
     }

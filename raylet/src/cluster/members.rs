@@ -91,6 +91,11 @@ impl Membership {
 
     /// Takes leave.
     pub async fn leave(&self) {
+        // One that was declared dead is no member: nobody waits for its farewell, and whoever starts the next
+        // node here waits for its end. Restored tables may have it.
+        if lock(&self.fenced).as_ref().is_some_and(|reason| !reason.ends_with(RESTORED)) {
+            return;
+        }
         let reason = if self.drain.has_begun() { "it drained" } else { "it was stopped" };
         let farewell = async {
             self.names.remove_all(&self.control).await;

@@ -1,6 +1,6 @@
 //! Machines played by network namespaces: each has an address of its own on one switch, and a home.
 
-use crate::home::{Ended, Home, await_that, without_settings};
+use crate::home::{Ended, Home, without_settings};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -110,16 +110,6 @@ impl Machine {
         let ended = self.run(line);
         assert_eq!(ended.status, 0, "on 10.0.0.{}: {line}\n{}{}", self.number, ended.out, ended.err);
         ended.out
-    }
-
-    /// Starts a node after the one before, which may take leave still: it answers no more, and is there.
-    pub fn start_again(&self, line: &str) {
-        await_that("the node before is gone", || {
-            let ended = self.run(line);
-            let at = format!("on 10.0.0.{}: {line}", self.number);
-            assert!([0, 5].contains(&ended.status), "{at}\n{}{}", ended.out, ended.err);
-            ended.status == 0
-        });
     }
 
     /// Loses all packets that this machine sends to another one, and none that it receives; or sends again.

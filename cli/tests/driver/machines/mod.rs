@@ -174,7 +174,7 @@ fn a_machine_that_is_cut_off_starts_no_work_of_others() {
     cluster.field.set_cable(3, true);
     let machine = cluster.field.machine(3);
     await_that("its node ends", || machine.run("tharsis status --json").status != 0);
-    machine.start_again("tharsis start --address 10.0.0.1:7600 --num-cpus 2 --store 16MiB");
+    machine.must("tharsis start --address 10.0.0.1:7600 --num-cpus 2 --store 16MiB");
     cluster.await_nodes(3);
     assert_ne!(cluster.node(3), far);
 }

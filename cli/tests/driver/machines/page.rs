@@ -112,5 +112,5 @@ fn a_cable_is_pulled(field: &Field, token: &str) {
     field.set_cable(MACHINES, true);
     await_that("its node ends", || lost.run("tharsis status").status != 0);
     assert!(!token.is_empty());
-    lost.start_again("tharsis start --address 10.0.0.1:7600");
+    lost.must("tharsis start --address 10.0.0.1:7600");
 }
