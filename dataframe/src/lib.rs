@@ -10,7 +10,7 @@
 //! | tables as texts and HTML | `repr` |
 //! | settings of planning, the context of a task | `engine` |
 //! | plans made physical | `planning` |
-//! | the types of DataFusion's asynchronous traits | `engine_future` |
+//! | the types of DataFusion's asynchronous traits; tables as its planner wants them | `engine_future`, `scanned` |
 //! | own functions of plans | `functions` |
 //! | the type that two numbers meet in | `promotion` |
 //! | stages, tasks, fragments as bytes | `stage` |
@@ -43,6 +43,7 @@ mod read;
 mod registered;
 mod repr;
 mod scan;
+mod scanned;
 mod sql;
 mod sql_place;
 #[cfg(feature = "sqlite")]

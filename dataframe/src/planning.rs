@@ -3,6 +3,7 @@
 use crate::engine::{Settings, pin, session};
 use crate::error::Result;
 use crate::scan::Listings;
+use crate::scanned::ScannedTable;
 use crate::stage::{
     HeldPlans, HeldRows, HeldTable, add_read_columns, held_tables, largest_input_bytes, read_here,
     with_tables,

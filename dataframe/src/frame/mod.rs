@@ -88,8 +88,9 @@ use crate::explain::Explanation;
 use crate::frame::series::Series;
 use crate::functions::arithmetic::present;
 use crate::metrics::Metrics;
-use crate::stage::Resident;
+use crate::scanned::ScannedTable;
 use crate::stage::row_number::{Numbering, RowNumber};
+use crate::stage::{Resident, ResidentTable};
 use crate::table::Table;
 use arrow::datatypes::DataType;
 use datafusion::common::Column;
@@ -195,8 +196,7 @@ impl Frame {
     pub(crate) fn of_table(table: Resident) -> Result<Frame> {
         let labels: Vec<&String> = table.schema.fields().iter().map(|field| field.name()).collect();
         check_different(&labels)?;
-        let source = Arc::new(crate::stage::ResidentTable::new(table));
-        let source = datafusion::datasource::provider_as_source(source);
+        let source = ResidentTable::new(table).source();
         Frame::of_plan(LogicalPlanBuilder::scan("frame", source, None)?.build()?)
     }
 

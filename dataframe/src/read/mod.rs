@@ -23,9 +23,9 @@ use crate::engine::{Settings, block_on, session};
 use crate::error::{Error, FileFault, Result};
 use crate::frame::{DataFrame, Frame};
 use crate::scan::{Columns, Compression, store};
+use crate::scanned::ScannedTable;
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::avro::AvroFormat;
-use datafusion::datasource::provider_as_source;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::{StreamExt, TryStreamExt};
@@ -179,7 +179,7 @@ impl Opened {
     fn frame(self, format: Format, schema: arrow::datatypes::SchemaRef) -> Result<Frame> {
         let is_text = matches!(format, Format::Text(_));
         let table = FileTable::new(self.place, format, schema, &self.found)?;
-        let plan = LogicalPlanBuilder::scan("file", provider_as_source(Arc::new(table)), None)?.build()?;
+        let plan = LogicalPlanBuilder::scan("file", table.source(), None)?.build()?;
         // The reader of texts makes floats as frames have them.
         let made = if is_text { Frame::of_plan(plan) } else { Frame::of_foreign_rows(plan) };
         made.map_err(|error| match error {

@@ -6,8 +6,9 @@ use super::prune;
 use crate::engine_future::EngineFuture;
 use crate::error::{Error, FileFault, Result};
 use crate::scan::{IpcSource, Listings, TextForm, TextSource, is_compressed, named_async, store};
+use crate::scanned::{Scan, ScannedTable};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use datafusion::catalog::{Session, TableProvider};
+use datafusion::catalog::Session;
 use datafusion::common::stats::Precision;
 use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue, Statistics, project_schema};
 use datafusion::datasource::file_format::FileFormat;
@@ -17,7 +18,7 @@ use datafusion::datasource::listing::helpers::{expr_applicable_for_cols, filter_
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, FileSource, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use futures::{StreamExt, TryStreamExt};
@@ -138,25 +139,9 @@ impl FileTable {
         }
     }
 
-    /// The plan of a scan, as a future of the trait.
-    fn scanned<'a>(
-        &'a self,
-        session: &'a dyn Session,
-        projection: Option<&'a Vec<usize>>,
-        filters: &'a [Expr],
-        limit: Option<usize>,
-    ) -> EngineFuture<'a, Arc<dyn ExecutionPlan>> {
-        Box::pin(self.planned(session, projection, filters, limit))
-    }
-
     /// The plan of a scan of the files that filters on folders leave.
-    async fn planned(
-        &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
-        limit: Option<usize>,
-    ) -> EngineResult<Arc<dyn ExecutionPlan>> {
+    async fn planned(&self, scan: Scan<'_>) -> EngineResult<Arc<dyn ExecutionPlan>> {
+        let Scan { session, projection, filters, limit } = scan;
         let store = store(session.runtime_env(), &self.place.store)?;
         let labels = self.folder_labels();
         let (of_folders, of_rows): (Vec<Expr>, Vec<Expr>) =
@@ -240,33 +225,16 @@ fn folder_columns(place: &Place, found: &[Found]) -> Result<Vec<FieldRef>> {
     Ok(columns)
 }
 
-impl TableProvider for FileTable {
+impl ScannedTable for FileTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(self.columns.table_schema())
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::Base
+    fn scan<'a>(&'a self, scan: Scan<'a>) -> EngineFuture<'a, Arc<dyn ExecutionPlan>> {
+        Box::pin(self.planned(scan))
     }
 
-    fn scan<'life0, 'life1, 'life2, 'life3, 'async_trait>(
-        &'life0 self,
-        session: &'life1 dyn Session,
-        projection: Option<&'life2 Vec<usize>>,
-        filters: &'life3 [Expr],
-        limit: Option<usize>,
-    ) -> EngineFuture<'async_trait, Arc<dyn ExecutionPlan>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        'life2: 'async_trait,
-        'life3: 'async_trait,
-        Self: 'async_trait,
-    {
-        self.scanned(session, projection, filters, limit)
-    }
-
-    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> EngineResult<Vec<TableProviderFilterPushDown>> {
+    fn pushed_filters(&self, filters: &[&Expr]) -> Vec<TableProviderFilterPushDown> {
         let labels = self.folder_labels();
         let pushed = |filter: &&Expr| {
             if is_of_folders(&labels, filter) {
@@ -275,7 +243,7 @@ impl TableProvider for FileTable {
                 TableProviderFilterPushDown::Inexact
             }
         };
-        Ok(filters.iter().map(pushed).collect())
+        filters.iter().map(pushed).collect()
     }
 }
 

@@ -4,6 +4,7 @@ use super::plans::{columns, projection};
 use super::reads::lateral_of;
 use super::same_rows::{is_dependent, is_of_table, is_same_each_time, reads_itself};
 use crate::error::Result;
+use crate::scanned::ScannedTable;
 use crate::stage::{HeldTable, held_tables, with_tables};
 use datafusion::common::Result as EngineResult;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, plan_stages_in};
 use crate::frame::DataFrame;
 use crate::progress::Progress;
+use crate::scanned::{Scanned, ScannedTable};
 use crate::stage::{JoinedParts, KeptPart, Resident, ResidentTable, Stages};
 use crate::table::Table;
 use crate::write::Staged;
@@ -15,7 +16,6 @@ use arrow::array::RecordBatch;
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::{Constraints, TableReference};
-use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::dml::CopyTo;
 use datafusion::logical_expr::{
     CreateMemoryTable, DdlStatement, DmlStatement, LogicalPlan, LogicalPlanBuilder, Statement,
@@ -282,14 +282,14 @@ impl SqlSession {
         if exists {
             self.context.deregister_table(asked.name.clone())?;
         }
-        self.context.register_table(asked.name, Arc::new(table))?;
+        self.context.register_table(asked.name, Arc::new(Scanned(table)))?;
         Ok(SqlAnswer::Done)
     }
 
     fn change(&self, statement: DmlStatement) -> Result<SqlAnswer> {
         let provider =
             block_on(async { Ok(self.context.table_provider(statement.table_name.clone()).await?) })?;
-        let Some(table) = provider.downcast_ref::<SessionTable>() else {
+        let Some(table) = Scanned::<SessionTable>::table_of(&*provider) else {
             return self.change_elsewhere(statement, &*provider);
         };
         let changed = match on_deep_stack(|| Change::of(statement))? {
@@ -353,7 +353,7 @@ impl SqlSession {
     /// `DISTINCT` of a key.
     fn check_keys(&self, constraints: &Constraints, rows: &Resident) -> Result<()> {
         for constraint in constraints.iter() {
-            let source = provider_as_source(Arc::new(ResidentTable::new(rows.clone())));
+            let source = ResidentTable::new(rows.clone()).source();
             let forbidden = change::forbidden(LogicalPlanBuilder::scan("rows", source, None)?, constraint)?;
             if 0 < self.query(&forbidden)?.rows() {
                 return Err(keys::broken(&keys::labels(constraint, &rows.schema)));
@@ -394,8 +394,7 @@ impl SqlSession {
     fn resident_plan(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
         let Resident { schema, parts } = self.query(plan)?;
         let rows = Resident { schema, parts: vec![Arc::new(JoinedParts(parts))] };
-        let source = provider_as_source(Arc::new(ResidentTable::new(rows)));
-        Ok(LogicalPlanBuilder::scan("rows", source, None)?.build()?)
+        Ok(LogicalPlanBuilder::scan("rows", ResidentTable::new(rows).source(), None)?.build()?)
     }
 
     /// Parts of a table, so many that each partition has some, and no more than needed.

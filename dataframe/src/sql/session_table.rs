@@ -3,11 +3,11 @@
 use super::keys::Keys;
 use crate::engine_future::EngineFuture;
 use crate::error::Result;
+use crate::scanned::{Scan, ScannedTable};
 use crate::stage::{InputExec, KeptPart, Resident};
 use arrow::datatypes::SchemaRef;
-use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Constraints;
-use datafusion::logical_expr::{Expr, TableType};
+use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 use std::collections::{HashMap, HashSet};
 use std::future::ready;
@@ -126,7 +126,7 @@ impl SessionTable {
     }
 }
 
-impl TableProvider for SessionTable {
+impl ScannedTable for SessionTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.rows().schema)
     }
@@ -135,28 +135,11 @@ impl TableProvider for SessionTable {
         Some(&self.constraints)
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
-
-    fn get_column_default(&self, column: &str) -> Option<&Expr> {
+    fn column_default(&self, column: &str) -> Option<&Expr> {
         self.defaults.get(column)
     }
 
-    fn scan<'life0, 'life1, 'life2, 'life3, 'async_trait>(
-        &'life0 self,
-        _: &'life1 dyn Session,
-        projection: Option<&'life2 Vec<usize>>,
-        _: &'life3 [Expr],
-        _: Option<usize>,
-    ) -> EngineFuture<'async_trait, Arc<dyn ExecutionPlan>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        'life2: 'async_trait,
-        'life3: 'async_trait,
-        Self: 'async_trait,
-    {
-        Box::pin(ready(InputExec::scan_of_table(&self.rows(), projection)))
+    fn scan<'a>(&'a self, scan: Scan<'a>) -> EngineFuture<'a, Arc<dyn ExecutionPlan>> {
+        Box::pin(ready(InputExec::scan_of_table(&self.rows(), scan.projection)))
     }
 }

@@ -6,11 +6,11 @@
 
 use super::held_rows::{HeldExec, HeldPlans};
 use crate::engine_future::EngineFuture;
+use crate::scanned::{Scan, Scanned, ScannedTable};
 use arrow::datatypes::SchemaRef;
-use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{Result, internal_datafusion_err};
-use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{
     Expr, LogicalPlan, Projection, TableScan, TableScanBuilder, TableSource, TableType,
 };
@@ -54,10 +54,6 @@ impl HeldTable {
         &self.rows
     }
 
-    pub(crate) fn source(self) -> Arc<dyn TableSource> {
-        provider_as_source(Arc::new(self))
-    }
-
     /// A scan of all columns.
     pub(crate) fn scan(self) -> Result<LogicalPlan> {
         let name = HeldTable::name(self.id);
@@ -72,7 +68,17 @@ impl HeldTable {
     /// The table that a scan reads, if it is one of these.
     fn of(scan: &TableScan) -> Option<HeldTable> {
         let table = source_as_provider(&scan.source).ok()?;
-        table.downcast_ref::<HeldTable>().cloned()
+        Scanned::<HeldTable>::table_of(&*table).cloned()
+    }
+
+    /// The plan of a scan: a reader of the rows that the plans of the session have.
+    fn reader(&self, scan: &Scan<'_>) -> Result<Arc<dyn ExecutionPlan>> {
+        let plans = scan.session.config().get_extension::<HeldPlans>();
+        let plans = plans.ok_or_else(|| internal_datafusion_err!("a plan whose held rows have none"))?;
+        let all = (0..self.schema.fields().len()).collect();
+        let columns = scan.projection.unwrap_or(&all);
+        let partitions = scan.session.config().target_partitions();
+        Ok(Arc::new(HeldExec::new(&plans, self.id, columns, partitions)?))
     }
 }
 
@@ -145,7 +151,7 @@ pub(crate) fn with_tables(
     })
 }
 
-impl TableProvider for HeldTable {
+impl ScannedTable for HeldTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
@@ -154,28 +160,7 @@ impl TableProvider for HeldTable {
         TableType::Temporary
     }
 
-    fn scan<'life0, 'life1, 'life2, 'life3, 'async_trait>(
-        &'life0 self,
-        session: &'life1 dyn Session,
-        projection: Option<&'life2 Vec<usize>>,
-        _: &'life3 [Expr],
-        _: Option<usize>,
-    ) -> EngineFuture<'async_trait, Arc<dyn ExecutionPlan>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        'life2: 'async_trait,
-        'life3: 'async_trait,
-        Self: 'async_trait,
-    {
-        let made = || -> Result<Arc<dyn ExecutionPlan>> {
-            let plans = session.config().get_extension::<HeldPlans>();
-            let plans = plans.ok_or_else(|| internal_datafusion_err!("a plan whose held rows have none"))?;
-            let all = (0..self.schema.fields().len()).collect();
-            let columns = projection.unwrap_or(&all);
-            let partitions = session.config().target_partitions();
-            Ok(Arc::new(HeldExec::new(&plans, self.id, columns, partitions)?))
-        };
-        Box::pin(ready(made()))
+    fn scan<'a>(&'a self, scan: Scan<'a>) -> EngineFuture<'a, Arc<dyn ExecutionPlan>> {
+        Box::pin(ready(self.reader(&scan)))
     }
 }
