@@ -11,6 +11,7 @@
 //! | settings of planning, the context of a task | `engine` |
 //! | plans made physical | `planning` |
 //! | the types of DataFusion's asynchronous traits; tables as its planner wants them | `engine_future`, `scanned` |
+//! | physical plans without inputs | `leaf_plan` |
 //! | own functions of plans | `functions` |
 //! | the type that two numbers meet in | `promotion` |
 //! | stages, tasks, fragments as bytes | `stage` |
@@ -32,6 +33,7 @@ mod execute;
 mod explain;
 mod frame;
 mod functions;
+mod leaf_plan;
 mod length_text;
 mod library;
 mod metrics;

@@ -3,21 +3,19 @@
 use super::old_times;
 use super::storage::{cause, from_store, is_on_disk, store};
 use crate::error::{Error, FileFault};
+use crate::leaf_plan::{Leaf, LeafPlan};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig, FileScanConfigBuilder};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::parquet::errors::ParquetError;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
@@ -32,10 +30,10 @@ pub(crate) fn by_file(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionP
     let changed = plan.transform_up(|node| {
         let Some(scan) = node.downcast_ref::<DataSourceExec>() else { return Ok(Transformed::no(node)) };
         match scan.data_source().downcast_ref::<FileScanConfig>() {
-            Some(config) => Ok(Transformed::yes(Arc::new(FilesExec {
+            Some(config) => Ok(Transformed::yes(Arc::new(LeafPlan(Files {
                 config: config.clone(),
                 properties: Arc::clone(node.properties()),
-            }) as Arc<dyn ExecutionPlan>)),
+            })) as Arc<dyn ExecutionPlan>)),
             None => Ok(Transformed::no(node)),
         }
     })?;
@@ -43,13 +41,13 @@ pub(crate) fn by_file(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionP
 }
 
 /// Reads the files of a partition one after the other.
-#[derive(Debug)]
-struct FilesExec {
+#[derive(Clone, Debug)]
+struct Files {
     config: FileScanConfig,
     properties: Arc<PlanProperties>,
 }
 
-impl FilesExec {
+impl Files {
     /// Whether to ask about a file costs no request.
     fn is_local(&self) -> bool {
         is_on_disk(&self.config.object_store_url)
@@ -70,42 +68,15 @@ impl FilesExec {
     }
 }
 
-impl DisplayAs for FilesExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FilesExec: {} groups", self.config.file_groups.len())
-    }
-}
-
-impl ExecutionPlan for FilesExec {
-    fn name(&self) -> &'static str {
-        "FilesExec"
-    }
+impl Leaf for Files {
+    const NAME: &'static str = "FilesExec";
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} groups", self.config.file_groups.len())
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -116,10 +87,10 @@ impl ExecutionPlan for FilesExec {
             );
         };
         let store = store(&context.runtime_env(), &self.config.object_store_url)?;
-        let scan = FilesExec { config: self.config.clone(), properties: Arc::clone(&self.properties) };
         let files = group.files().to_vec().into_iter();
         let schema = self.schema();
-        let state = Reading { scan, store, files, open: None, left: self.config.limit, context };
+        let state =
+            Reading { scan: self.clone(), store, files, open: None, left: self.config.limit, context };
         let rows = futures::stream::try_unfold(state, Reading::next);
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }
@@ -127,7 +98,7 @@ impl ExecutionPlan for FilesExec {
 
 /// The files that are left, and the one that is read.
 struct Reading {
-    scan: FilesExec,
+    scan: Files,
     store: Arc<dyn ObjectStore>,
     files: std::vec::IntoIter<PartitionedFile>,
     open: Option<Open>,

@@ -1,16 +1,15 @@
 //! Rows that are made once for all readers of one plan: by a stage of their own, whose rows each of them
 //! reads.
 
+use crate::leaf_plan::{Leaf, LeafPlan};
 use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, Statistics, internal_datafusion_err, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,9 +55,13 @@ impl HeldPlans {
     }
 }
 
-/// Reads rows that are made once. A plan that is cut has a reader of their stage instead.
+/// Reads rows that are made once: a leaf, since the plan that makes them is planned already, and not once
+/// more for each reader. A plan that is cut has a reader of their stage instead.
+pub(crate) type HeldExec = LeafPlan<Held>;
+
+/// The rows and columns of such a reader.
 #[derive(Debug)]
-pub(crate) struct HeldExec {
+pub(crate) struct Held {
     pub(super) rows: Arc<HeldRows>,
     /// The columns to read, by their places in the rows.
     pub(super) projection: Vec<usize>,
@@ -83,7 +86,7 @@ impl HeldExec {
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
-        Ok(HeldExec { rows, projection, properties: Arc::new(properties) })
+        Ok(LeafPlan(Held { rows, projection, properties: Arc::new(properties) }))
     }
 
     /// Bytes of the largest input of the rows.
@@ -109,50 +112,22 @@ pub(super) fn held_rows(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Arc<HeldRow
     Ok(found.into_values().collect())
 }
 
-impl DisplayAs for HeldExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HeldExec: rows {}", self.rows.id)
-    }
-}
-
-impl ExecutionPlan for HeldExec {
-    fn name(&self) -> &'static str {
-        "HeldExec"
-    }
+impl Leaf for Held {
+    const NAME: &'static str = "HeldExec";
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
     }
 
-    /// None: what makes the rows is planned already, and not once more for each reader.
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rows {}", self.rows.id)
     }
 
     fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         internal_err!("rows that are made once are read before their plan is cut")
     }
 
-    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
-        Ok(Arc::new(self.rows.statistics.clone().project(Some(&self.projection))))
+    fn statistics(&self) -> Statistics {
+        self.rows.statistics.clone().project(Some(&self.projection))
     }
 }

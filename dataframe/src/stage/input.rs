@@ -3,18 +3,15 @@
 use super::part::Resident;
 use super::piece::{Piece, PieceSource};
 use super::task::TaskInputs;
+use crate::leaf_plan::{Leaf, LeafPlan};
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, Statistics, exec_datafusion_err, stats::Precision};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr};
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, Partitioning};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
-use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use std::fmt;
 use std::sync::Arc;
 
@@ -41,8 +38,11 @@ pub(crate) enum Pattern {
 }
 
 /// Reads rows that exist.
+pub(crate) type InputExec = LeafPlan<Input>;
+
+/// The rows that a partition of a reader gives.
 #[derive(Clone, Debug)]
-pub(crate) struct InputExec {
+pub(crate) struct Input {
     pub(super) source: Source,
     pub(super) pattern: Pattern,
     /// Number of tasks, or parts, of the source.
@@ -86,7 +86,7 @@ impl InputExec {
             Boundedness::Bounded,
         );
         let properties = Arc::new(properties);
-        Ok(InputExec { source, pattern, tasks, source_schema, projection, ordering, properties })
+        Ok(LeafPlan(Input { source, pattern, tasks, source_schema, projection, ordering, properties }))
     }
 
     /// A reader of a table that is not numbered yet.
@@ -112,9 +112,11 @@ impl InputExec {
 
     /// The same reader of a table that has a number now.
     pub(super) fn numbered(&self, number: usize) -> InputExec {
-        InputExec { source: Source::Given(number), ..self.clone() }
+        LeafPlan(Input { source: Source::Given(number), ..self.0.clone() })
     }
+}
 
+impl Input {
     /// The pieces that a partition reads, in their order.
     pub(super) fn pieces(&self, partition: usize) -> Vec<Piece> {
         let source = match self.source {
@@ -131,51 +133,24 @@ impl InputExec {
     }
 }
 
-impl DisplayAs for InputExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Leaf for Input {
+    const NAME: &'static str = "InputExec";
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.source {
-            Source::Table(table) => write!(f, "InputExec: table of {} rows", table.rows()),
-            Source::Given(number) => write!(f, "InputExec: table {number}"),
-            Source::Stage(number) => write!(f, "InputExec: stage {number}"),
+            Source::Table(table) => write!(f, "table of {} rows", table.rows()),
+            Source::Given(number) => write!(f, "table {number}"),
+            Source::Stage(number) => write!(f, "stage {number}"),
         }?;
         match self.pattern {
             Pattern::Each => Ok(()),
             Pattern::Gather => write!(f, ", gathered"),
             Pattern::Shuffle(outputs) => write!(f, ", shuffled into {outputs}"),
         }
-    }
-}
-
-impl ExecutionPlan for InputExec {
-    fn name(&self) -> &'static str {
-        "InputExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -200,13 +175,13 @@ impl ExecutionPlan for InputExec {
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
     }
 
-    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
+    fn statistics(&self) -> Statistics {
         let mut statistics = Statistics::new_unknown(&self.schema());
         if let Source::Table(table) = &self.source {
             statistics.num_rows = Precision::Exact(table.rows());
             statistics.total_byte_size = Precision::Inexact(table.bytes());
         }
-        Ok(Arc::new(statistics))
+        statistics
     }
 }
 
