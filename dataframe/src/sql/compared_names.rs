@@ -54,20 +54,7 @@ fn has_own_name(rows: &LogicalPlan) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::sql::SqlSession;
-
-    #[track_caller]
-    fn rows(query: &str) -> Vec<String> {
-        let mut session = SqlSession::default();
-        for statement in [
-            "create table t (a int, b int) as values (1, 10), (2, 20), (3, 30), (null, 40)",
-            "create table u (a int) as values (2), (3), (5)",
-        ] {
-            session.run(statement).expect("a table");
-        }
-        let rows = session.run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
-        rows.into_iter().map(|row| row.join(" ")).collect()
-    }
+    use crate::sql::small_tables::rows;
 
     #[test]
     fn values_of_other_types_are_compared_with_rows_that_depend_on_the_row() {

@@ -92,20 +92,17 @@ fn numbered(rows: Arc<LogicalPlan>, side: &str) -> EngineResult<(Arc<LogicalPlan
 
 #[cfg(test)]
 mod tests {
-    use crate::sql::SqlSession;
+    use crate::sql::small_tables::{rows_in, session_of};
 
     #[track_caller]
     fn rows(query: &str) -> Vec<String> {
-        let mut session = SqlSession::default();
-        for statement in [
+        let mut session = session_of(&[
             "create table t (a int, s text) as values (1, 'x'), (1, 'x'), (1, 'x'), (null, 'y'), (null, 'y'), (3, null)",
             "create table u (b bigint, r text) as values (1, 'x'), (1, 'x'), (null, 'y'), (4, 'z'), (3, null), (3, null)",
-        ] {
-            session.run(statement).expect("a table");
-        }
-        let mut rows = session.run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
+        ]);
+        let mut rows = rows_in(&mut session, query);
         rows.sort();
-        rows.into_iter().map(|row| row.join(" ")).collect()
+        rows
     }
 
     #[test]

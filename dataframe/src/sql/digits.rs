@@ -85,14 +85,16 @@ fn reads_rows(part: &Expr) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::sql::SqlSession;
+    use crate::sql::small_tables::{cells, session_of};
+
+    fn session() -> SqlSession {
+        let table = "create table d (b boolean, m decimal(10, 2)) as values (false, 12345.67), (true, -2.54)";
+        session_of(&[table])
+    }
 
     #[track_caller]
     fn rows(query: &str) -> Vec<Vec<String>> {
-        let mut session = SqlSession::default();
-        session
-            .run("create table d (b boolean, m decimal(10, 2)) as values (false, 12345.67), (true, -2.54)")
-            .expect("a table");
-        session.run(query).unwrap_or_else(|error| panic!("{query}: {error}"))
+        cells(&mut session(), query)
     }
 
     #[test]
@@ -118,11 +120,7 @@ mod tests {
                 format!("select round(m, {digits}) from d"),
                 format!("select m from d where round(m, {digits}) = -2.5"),
             ] {
-                let mut session = SqlSession::default();
-                session
-                    .run("create table d (m decimal(10, 2)) as values (12345.67), (-2.54)")
-                    .expect("a table");
-                let found = session.run(&query);
+                let found = session().run(&query);
                 assert!(found.is_err(), "{query}: {found:?}");
             }
         }

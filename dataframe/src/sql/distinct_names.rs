@@ -281,20 +281,17 @@ fn numbered(number: usize, expr: Expr) -> Expr {
 
 #[cfg(test)]
 mod tests {
-    use crate::sql::SqlSession;
+    use crate::sql::small_tables::{rows_in, session_of};
 
     #[track_caller]
     fn rows(query: &str) -> Vec<String> {
-        let mut session = SqlSession::default();
-        for statement in [
+        let mut session = session_of(&[
             "create table t (a int, b int) as values (1, 10), (2, 20), (3, 30), (null, 40)",
             "create table u (a int) as values (2), (3), (20)",
-        ] {
-            session.run(statement).expect("a table");
-        }
-        let mut rows = session.run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
+        ]);
+        let mut rows = rows_in(&mut session, query);
         rows.sort();
-        rows.into_iter().map(|row| row.join(" ")).collect()
+        rows
     }
 
     #[test]

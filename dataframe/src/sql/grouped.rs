@@ -82,20 +82,7 @@ fn with_columns_as_order(expr: Expr, below: &mut Below) -> EngineResult<Expr> {
 
 #[cfg(test)]
 mod tests {
-    use crate::sql::SqlSession;
-
-    #[track_caller]
-    fn rows(query: &str) -> Vec<String> {
-        let mut session = SqlSession::default();
-        for statement in [
-            "create table t (a int, b int) as values (1, 10), (2, 20), (3, 30), (null, 40)",
-            "create table u (a int) as values (2), (3), (5)",
-        ] {
-            session.run(statement).expect("a table");
-        }
-        let rows = session.run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
-        rows.into_iter().map(|row| row.join(" ")).collect()
-    }
+    use crate::sql::small_tables::rows;
 
     #[test]
     fn groups_of_sets_are_conditions_on_subqueries() {

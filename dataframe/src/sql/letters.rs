@@ -100,24 +100,20 @@ impl VisitorMut for Writer<'_> {
 #[cfg(test)]
 mod tests {
     use crate::sql::SqlSession;
+    use crate::sql::small_tables::{rows_in, session_of};
     use crate::{DataFrame, sql};
 
     fn session() -> SqlSession {
-        let mut session = SqlSession::default();
-        for statement in [
+        session_of(&[
             "create table t (\"City\" text, \"Sold\" int, a int) as values ('Oslo', 3, 1), ('Rome', 5, 2)",
             "create table u (a int, \"A\" int, sold int) as values (1, 10, 100)",
             "create table v (\"B\" int, \"b\" int, \"Bb\" int, \"BB\" int) as values (1, 2, 3, 4)",
-        ] {
-            session.run(statement).expect("a table");
-        }
-        session
+        ])
     }
 
     #[track_caller]
     fn rows(query: &str) -> Vec<String> {
-        let rows = session().run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
-        rows.into_iter().map(|row| row.join(" ")).collect()
+        rows_in(&mut session(), query)
     }
 
     #[test]

@@ -81,24 +81,7 @@ fn levels_within(expr: &Expr, node: &LogicalPlan) -> EngineResult<usize> {
 
 #[cfg(test)]
 mod tests {
-    use crate::sql::SqlSession;
-
-    fn session() -> SqlSession {
-        let mut session = SqlSession::default();
-        for statement in [
-            "create table t (a int, b int) as values (1, 10), (2, 20), (3, 30), (null, 40)",
-            "create table u (a int) as values (2), (3), (5)",
-        ] {
-            session.run(statement).expect("a table");
-        }
-        session
-    }
-
-    #[track_caller]
-    fn rows(query: &str) -> Vec<String> {
-        let rows = session().run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
-        rows.into_iter().map(|row| row.join(" ")).collect()
-    }
+    use crate::sql::small_tables::{plan, rows, session};
 
     /// A query with this many levels of conditions within each other.
     fn nested(levels: usize) -> String {
@@ -138,8 +121,7 @@ mod tests {
 
     /// A plan reads tables this many times.
     fn scans(query: &str) -> usize {
-        let plan = session().run(&format!("explain {query}")).expect("a plan").concat().concat();
-        plan.matches("TableScan:").count()
+        plan(query).matches("TableScan:").count()
     }
 
     #[test]

@@ -55,13 +55,12 @@ fn number(rows: u64) -> Expr {
 #[cfg(test)]
 mod tests {
     use crate::sql::SqlSession;
+    use crate::sql::small_tables::{rows_in, session_of};
 
     #[track_caller]
     fn rows(query: &str) -> Vec<String> {
-        let mut session = SqlSession::default();
-        session.run("create table t (a int, \"B\" text) as values (2, 'x'), (1, 'z'), (1, 'y')").expect("t");
-        let rows = session.run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
-        rows.into_iter().map(|row| row.join(" ")).collect()
+        let table = "create table t (a int, \"B\" text) as values (2, 'x'), (1, 'z'), (1, 'y')";
+        rows_in(&mut session_of(&[table]), query)
     }
 
     #[test]

@@ -62,12 +62,15 @@ pub(super) fn with_check(part: Expr, schema: &DFSchema) -> EngineResult<Transfor
 #[cfg(test)]
 mod tests {
     use crate::sql::SqlSession;
+    use crate::sql::small_tables::{cells, session_of};
+
+    fn session() -> SqlSession {
+        session_of(&["create table t as values (1, 9223372036854775807), (2, 1), (1, -5)"])
+    }
 
     #[track_caller]
     fn rows(query: &str) -> Vec<Vec<String>> {
-        let mut session = SqlSession::default();
-        session.run("create table t as values (1, 9223372036854775807), (2, 1), (1, -5)").expect("a table");
-        session.run(query).unwrap_or_else(|error| panic!("{query}: {error}"))
+        cells(&mut session(), query)
     }
 
     #[test]
@@ -100,10 +103,7 @@ mod tests {
             "select u + u + u from (select arrow_cast(column2, 'UInt64') u from t where column2 > 5)",
             "select sum(u) from (select arrow_cast('18446744073709551615', 'UInt64') u from t)",
         ] {
-            let mut session = SqlSession::default();
-            let table = "create table t as values (1, 9223372036854775807), (2, 1), (1, -5)";
-            session.run(table).expect("a table");
-            let error = session.run(query).err().unwrap_or_else(|| panic!("{query} has a result"));
+            let error = session().run(query).err().unwrap_or_else(|| panic!("{query} has a result"));
             assert!(
                 error.to_string().to_lowercase().contains("overflow") || error.to_string().contains("range")
             );

@@ -1,26 +1,50 @@
-//! The tables of tests of subqueries, and queries of them.
+//! Sessions of tests, the tables of those of subqueries, and queries of them.
 
 use super::session::SqlSession;
 use crate::error::Error;
 
 /// A session with tables in several parts.
 pub(super) fn session() -> SqlSession {
-    let mut session = SqlSession::default().part_rows_min(1);
-    for statement in [
-        "create table t (a int, b int) as values (1, 10), (2, 20), (3, 30), (null, 40)",
-        "create table u (a int) as values (2), (3), (5)",
-        "create table w (a int) as values (2), (3), (3), (5)",
-    ] {
-        session.run(statement).expect("a table");
+    after(
+        SqlSession::default().part_rows_min(1),
+        &[
+            "create table t (a int, b int) as values (1, 10), (2, 20), (3, 30), (null, 40)",
+            "create table u (a int) as values (2), (3), (5)",
+            "create table w (a int) as values (2), (3), (3), (5)",
+        ],
+    )
+}
+
+/// A session in which these statements have run.
+#[track_caller]
+pub(super) fn session_of(statements: &[&str]) -> SqlSession {
+    after(SqlSession::default(), statements)
+}
+
+#[track_caller]
+fn after(mut session: SqlSession, statements: &[&str]) -> SqlSession {
+    for statement in statements {
+        cells(&mut session, statement);
     }
     session
 }
 
-/// The rows of a query, each as a text.
+/// The values of a query's rows in a session.
+#[track_caller]
+pub(super) fn cells(session: &mut SqlSession, query: &str) -> Vec<Vec<String>> {
+    session.run(query).unwrap_or_else(|error| panic!("{query}: {error}"))
+}
+
+/// The rows of a query in a session, each as a text.
+#[track_caller]
+pub(super) fn rows_in(session: &mut SqlSession, query: &str) -> Vec<String> {
+    cells(session, query).into_iter().map(|row| row.join(" ")).collect()
+}
+
+/// The rows of a query over the small tables, each as a text.
 #[track_caller]
 pub(super) fn rows(query: &str) -> Vec<String> {
-    let rows = session().run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
-    rows.into_iter().map(|row| row.join(" ")).collect()
+    rows_in(&mut session(), query)
 }
 
 /// The values of an expression for each row of `t`.
@@ -46,6 +70,5 @@ pub(super) fn refused(query: &str) -> String {
 /// The plan of a query, and its stages.
 #[track_caller]
 pub(super) fn plan(query: &str) -> String {
-    let plan = session().run(&format!("explain {query}"));
-    plan.unwrap_or_else(|error| panic!("{query}: {error}")).concat().join("\n")
+    cells(&mut session(), &format!("explain {query}")).concat().join("\n")
 }
