@@ -2,7 +2,6 @@
 
 use crate::engine_future::EngineFuture;
 use crate::error::{Error, Result};
-use crate::read::json_lines::JsonLinesFactory;
 use crate::stage::applied::{Applied, AppliedExec};
 use crate::stage::row_number::{RowNumber, RowNumberExec};
 use arrow::compute::SortOptions;
@@ -137,7 +136,7 @@ impl Settings {
 }
 
 /// The settings of frames.
-fn config(settings: Settings) -> SessionConfig {
+pub(crate) fn config(settings: Settings) -> SessionConfig {
     let mut config = SessionConfig::new();
     let options = config.options_mut();
     pin(options);
@@ -189,44 +188,36 @@ pub(crate) fn task_options(session: &SessionState) -> TaskOptions {
 
 /// A session to plan with.
 pub(crate) fn session(settings: Settings) -> SessionState {
-    session_of(config(settings))
-}
-
-/// A session of a user, who sees and changes its options.
-pub(crate) fn session_of_user(partitions: usize) -> SessionState {
-    let mut config = SessionConfig::new().with_target_partitions(partitions.max(1));
-    keep_order_of_subqueries(config.options_mut());
-    // As `read_parquet`: of nanoseconds, years after 2262 would be other ones.
-    config.options_mut().execution.parquet.coerce_int96 = Some("us".to_owned());
-    let mut session = session_of(config.with_information_schema(true));
-    // A registry that takes formats refuses none.
-    let _registered = session.register_file_format(Arc::new(JsonLinesFactory::default()), true);
-    session
+    built(parts(config(settings)))
 }
 
 /// `SELECT * FROM (SELECT .. ORDER BY x) LIMIT 2` has the first rows by `x`, as in other databases.
-fn keep_order_of_subqueries(options: &mut ConfigOptions) {
+pub(crate) fn keep_order_of_subqueries(options: &mut ConfigOptions) {
     options.sql_parser.enable_subquery_sort_elimination = false;
 }
 
-fn session_of(config: SessionConfig) -> SessionState {
+/// The parts of a session but for its functions, which come when it is built.
+pub(crate) fn parts(config: SessionConfig) -> SessionStateBuilder {
     let rules = crate::stage::outer_joins::rules(crate::stage::repeated_projections::rules());
     let rules = crate::stage::null_joins::rules(rules);
     let mut rules = crate::stage::whole_aggregates::rules(rules);
     // Before the rules that make joins of subqueries.
     rules.insert(0, crate::stage::not_in::rule());
     rules.insert(0, crate::stage::asked_values::rule());
-    let mut session = SessionStateBuilder::new()
+    SessionStateBuilder::new()
         .with_default_features()
         .with_config(config)
         .with_runtime_env(Environment::unlimited().0)
         .with_query_planner(Arc::new(Planner))
-        .with_relation_planners(vec![crate::sql::lateral_sides::planner()])
         .with_physical_optimizer_rules(crate::stage::limited_windows::rules())
         .with_optimizer_rules(rules)
         .with_optimizer_rule(crate::stage::filtered_windows::rule())
         .with_optimizer_rule(crate::stage::unread_numbers::rule())
-        .build();
+}
+
+/// The session of its parts.
+pub(crate) fn built(parts: SessionStateBuilder) -> SessionState {
+    let mut session = parts.build();
     // A registry that takes functions refuses none.
     let _registered = crate::functions::register(&mut session);
     session

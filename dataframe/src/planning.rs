@@ -190,7 +190,7 @@ pub(crate) fn is_deep(plan: &LogicalPlan) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{block_on, session_of_user};
+    use crate::engine::block_on;
     use crate::read_csv;
     use datafusion::datasource::source_as_provider;
     use datafusion::prelude::SessionContext;
@@ -216,7 +216,7 @@ mod tests {
         let path = format!("{}/", folder.path().display());
         let frame = read_csv(&path, crate::CsvOptions::default());
         let frame = frame.frame().expect("a frame").plan.clone();
-        let context = SessionContext::new_with_state(session_of_user(1));
+        let context = SessionContext::new_with_state(session(Settings::default()));
         let made = format!(
             "create external table t stored as csv location '{path}' options ('format.has_header' 'true')"
         );

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
 use std::sync::Arc;
 
 /// The planner of such queries.
-pub(crate) fn planner() -> Arc<dyn RelationPlanner> {
+pub(super) fn planner() -> Arc<dyn RelationPlanner> {
     Arc::new(LateralSides)
 }
 

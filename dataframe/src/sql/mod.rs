@@ -3,6 +3,7 @@
 //! | concern | module |
 //! |---|---|
 //! | statements of a session | `session`, `watched` |
+//! | the states that statements are planned in | `states` |
 //! | clauses that are refused or written in another way | `understood` |
 //! | subqueries in orders, windows, joins and sets of groups | `asked`, `grouped` |
 //! | orders by keys whose bounds nobody knows | `sort_keys` |
@@ -59,7 +60,7 @@ mod floats;
 mod grouped;
 mod held;
 mod keys;
-pub(crate) mod lateral_sides;
+mod lateral_sides;
 mod laterals;
 mod letters;
 mod levels;
@@ -83,6 +84,7 @@ mod session_table;
 #[cfg(test)]
 mod small_tables;
 mod sort_keys;
+mod states;
 mod summary;
 mod text;
 mod type_names;
@@ -197,7 +199,7 @@ impl Read {
 }
 
 fn plan(query: &str, tables: &[(&str, &DataFrame)]) -> Result<LogicalPlan> {
-    let session = SessionContext::new_with_state(session(Settings::default()));
+    let session = SessionContext::new_with_state(states::of_query());
     for (name, table) in tables {
         let view = Arc::new(ViewTable::new(table.frame()?.visible()?, None));
         // A name without quotes in the query is one of lower case.
@@ -244,7 +246,7 @@ async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
 
 async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let mut letters = Letters::default();
-    let zoned = zone_types::with_zones(state, text);
+    let zoned = zone_types::in_zone_of(state);
     let mut noting: Option<SessionState> = None;
     let plan = loop {
         let session = noting.as_ref().unwrap_or(&zoned);

@@ -2,8 +2,8 @@
 
 use super::change::{self, Change};
 use super::session_table::SessionTable;
-use super::{explain, files, keys, row_texts};
-use crate::engine::{block_on, block_on_deep, on_deep_stack, session_of_user, unless_cancelled};
+use super::{explain, files, keys, row_texts, states};
+use crate::engine::{block_on, block_on_deep, on_deep_stack, unless_cancelled};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, plan_stages_in};
 use crate::frame::DataFrame;
@@ -95,7 +95,7 @@ impl SqlSession {
     }
 
     fn new(partitions: usize, executor: Option<Arc<dyn Executor>>) -> SqlSession {
-        let context = SessionContext::new_with_state(session_of_user(partitions));
+        let context = SessionContext::new_with_state(states::of_session(partitions));
         // A list of planners takes another one always.
         let _known = super::file_tables::known_to(&context);
         let lower_names = HashMap::new();

@@ -1,7 +1,7 @@
-//! `TIMESTAMP WITH TIME ZONE` in sessions that have no zone.
+//! `TIMESTAMP WITH TIME ZONE`: moments in the zone of the session, or in UTC.
 //!
-//! The library leaves the zone out there: a moment becomes a time of any place, and another moment beside
-//! times that have a zone. Here it is a moment in UTC. `SET TIME ZONE` chooses another zone to show it in.
+//! The library leaves the zone out in sessions that have none: a moment becomes a time of any place, and
+//! another moment beside times that have a zone. `SET TIME ZONE` chooses another zone to show moments in.
 
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::Result as EngineResult;
@@ -11,21 +11,26 @@ use datafusion::logical_expr::sqlparser::ast::{DataType as SqlType, TimezoneInfo
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The state to plan a statement in, whose types have zones.
-pub(super) fn with_zones<'a>(state: &'a SessionState, text: &str) -> Cow<'a, SessionState> {
-    let lower = text.to_ascii_lowercase();
-    let may_name_one = lower.contains("timestamptz") || lower.contains("zone");
-    if !may_name_one || state.config().options().execution.time_zone.is_some() {
-        return Cow::Borrowed(state);
-    }
-    let state = SessionStateBuilder::new_from_existing(state.clone());
-    Cow::Owned(state.with_type_planner(Arc::new(InUtc)).build())
+/// The planner of types in sessions without a zone.
+pub(super) fn in_utc() -> Arc<dyn TypePlanner> {
+    Arc::new(Moments { zone: "+00:00".into() })
 }
 
-#[derive(Debug)]
-struct InUtc;
+/// The state to plan a statement in, whose moments are in the zone of the session.
+pub(super) fn in_zone_of(state: &SessionState) -> Cow<'_, SessionState> {
+    let Some(zone) = &state.config().options().execution.time_zone else { return Cow::Borrowed(state) };
+    let moments = Moments { zone: zone.as_str().into() };
+    let state = SessionStateBuilder::new_from_existing(state.clone());
+    Cow::Owned(state.with_type_planner(Arc::new(moments)).build())
+}
 
-impl TypePlanner for InUtc {
+/// Plans moments in a zone.
+#[derive(Debug)]
+struct Moments {
+    zone: Arc<str>,
+}
+
+impl TypePlanner for Moments {
     fn plan_type_field(&self, dtype: &SqlType) -> EngineResult<Option<FieldRef>> {
         let SqlType::Timestamp(digits, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone) = dtype else {
             return Ok(None);
@@ -38,7 +43,7 @@ impl TypePlanner for InUtc {
             // The library refuses it.
             Some(_) => return Ok(None),
         };
-        let moments = DataType::Timestamp(unit, Some("+00:00".into()));
+        let moments = DataType::Timestamp(unit, Some(Arc::clone(&self.zone)));
         Ok(Some(Arc::new(Field::new("", moments, true))))
     }
 }
