@@ -4,6 +4,8 @@ use super::session::SqlSession;
 use crate::engine::on_deep_stack;
 use crate::error::Result;
 use datafusion::common::TableReference;
+use datafusion::execution::SessionState;
+use std::borrow::Cow;
 
 impl SqlSession {
     /// Names of tables that a statement has and the session does not.
@@ -14,6 +16,8 @@ impl SqlSession {
     /// let query = "with t as (select 1) select * from t, 'sales.csv'";
     /// assert_eq!(session.missing_tables(query)?, ["sales.csv"]);
     /// assert_eq!(session.missing_tables("summarize 'sales.csv'")?, ["sales.csv"]);
+    /// let query = "select * from (summarize 'sales.csv') s join 'shops.csv' on true";
+    /// assert_eq!(session.missing_tables(query)?, ["sales.csv", "shops.csv"]);
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     ///
@@ -22,17 +26,25 @@ impl SqlSession {
     pub fn missing_tables(&self, statement: &str) -> Result<Vec<String>> {
         let state = self.context.state();
         on_deep_stack(|| {
-            let summary = super::summary::asked(statement);
-            let query = summary.as_ref().map_or(statement, |summary| summary.query.as_str());
-            let statement = super::parsed(&state, query)?;
-            let mut missing = Vec::new();
-            for name in state.resolve_table_references(&statement)? {
-                if matches!(name, TableReference::Bare { .. }) && !self.context.table_exist(name.clone())? {
-                    missing.push(name.table().to_owned());
-                }
+            let (mut whole, mut missing) = (Cow::Borrowed(statement), Vec::new());
+            while let Some(summary) = super::summary::asked(&whole, &state) {
+                self.add_missing(&state, &summary.query, &mut missing)?;
+                whole = Cow::Owned(summary.left_out());
             }
+            self.add_missing(&state, &whole, &mut missing)?;
             Ok(missing)
         })
+    }
+
+    fn add_missing(&self, state: &SessionState, query: &str, missing: &mut Vec<String>) -> Result<()> {
+        for name in state.resolve_table_references(&super::parsed(state, query)?)? {
+            let is_bare = matches!(name, TableReference::Bare { .. });
+            let is_new = is_bare && !missing.iter().any(|known| known == name.table());
+            if is_new && !self.context.table_exist(name.clone())? {
+                missing.push(name.table().to_owned());
+            }
+        }
+        Ok(())
     }
 
     /// Takes the name of a table away, if it has one. Views of it keep what they show.

@@ -108,9 +108,18 @@ pub(super) fn of_run(error: Error, text: &str, state: &SessionState) -> Error {
     }
 }
 
-/// The same mistake in a text that has the same places.
-pub(super) fn in_text(error: Error, text: &str) -> Error {
+/// The same mistake in a text of which so many bytes have the same places; behind these it has no place.
+pub(super) fn in_begin(error: Error, text: &str, bytes: usize) -> Error {
     let Error::InSql { error, place } = error else { return error };
+    let mut lines = text[..bytes].split('\n').skip(place.line().saturating_sub(1));
+    let is_within = match (lines.next(), lines.next()) {
+        (Some(_), Some(_)) => true,
+        (Some(last), None) => bytes == text.len() || place.column() <= last.chars().count(),
+        (None, _) => false,
+    };
+    if !is_within {
+        return Arc::unwrap_or_clone(error);
+    }
     let place = SqlPlace::of(text, place.line(), place.column(), place.width());
     Error::InSql { error, place: Arc::new(place) }
 }

@@ -109,6 +109,7 @@ use datafusion::logical_expr::sqlparser::dialect::dialect_from_str;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The result of an SQL query over named frames.
@@ -234,12 +235,17 @@ fn prepared(state: &SessionState, text: &str, letters: &Letters) -> Result<State
 
 /// The plan of a statement, all of whose clauses are in it. It takes a large stack.
 async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
-    match summary::asked(text) {
-        None => planned(state, text).await,
-        Some(summary) => {
-            let rows = planned(state, &summary.query).await;
-            let rows = rows.map_err(|error| mistakes::in_text(error, text))?;
-            planned(state, &summary::statement(&rows, &summary)?).await
+    let (mut whole, mut as_written) = (Cow::Borrowed(text), text.len());
+    while let Some(summary) = summary::asked(&whole, state) {
+        let rows = planned(state, &summary.query).await;
+        let rows = rows.map_err(|error| mistakes::in_begin(error, text, as_written))?;
+        as_written = summary.before.len();
+        whole = Cow::Owned(summary::statement(&rows, &summary)?);
+    }
+    match whole {
+        Cow::Borrowed(text) => planned(state, text).await,
+        Cow::Owned(whole) => {
+            planned(state, &whole).await.map_err(|error| mistakes::in_begin(error, text, as_written))
         }
     }
 }

@@ -1,107 +1,123 @@
 //! `SUMMARIZE`: a row for each column of a table or a query, with what its values are like.
 //!
 //! It is a query over the rows, which the session has no word for: one aggregate of all columns, whose values
-//! are put below each other.
+//! are put below each other. It is put into the text of the statement, since its columns are known only when
+//! the rows are planned, and the parser has no clause for it.
 
 use super::type_names::type_name;
+use super::words::{Words, is_word, may_have};
 use crate::error::{Error, Result};
 use arrow::datatypes::{DataType, Field};
+use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 const SUMMARIZE: &str = "summarize";
 /// A query of a table, as long as the word in whose place it stands: places in the text stay.
 const FROM: &str = "from     ";
 /// Words with which a query begins.
-const QUERIES: [&str; 6] = ["from", "select", "summarize", "table", "values", "with"];
+const QUERIES: [&str; 5] = ["from", "select", "table", "values", "with"];
+/// Words before a parenthesis with a query.
+const AROUND: [&str; 3] = ["copy", "from", "join"];
+/// Words with which a table of the name begins a join within a parenthesis.
+const JOINS: [&str; 8] = ["as", "cross", "full", "inner", "join", "left", "natural", "right"];
 
-/// A statement that summarizes rows.
+/// A statement with a summary of rows.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Summary {
-    /// Words before the statement that show its plan.
-    explained: &'static str,
+pub(super) struct Summary<'a> {
+    /// The text before the summary.
+    pub(super) before: &'a str,
+    behind: &'a str,
     /// The query of the rows. Its places are those of the statement.
     pub(super) query: String,
 }
 
-/// A statement as a summary of rows; nothing for any other statement.
-pub(super) fn asked(statement: &str) -> Option<Summary> {
-    let (mut begin, mut explained) = (0, "");
-    if let Some(end) = end_of(statement, begin, "explain") {
-        (begin, explained) = (end, "explain ");
-        if let Some(end) = end_of(statement, begin, "analyze") {
-            (begin, explained) = (end, "explain analyze ");
+/// The last summary of a statement, which has no other one in it; nothing for any other statement.
+pub(super) fn asked<'a>(statement: &'a str, state: &SessionState) -> Option<Summary<'a>> {
+    if !may_have(statement, SUMMARIZE) {
+        return None;
+    }
+    let words = Words::of(statement, state);
+    let tokens = words.tokens();
+    let at = (0..tokens.len()).rev().find(|at| begins(tokens, *at))?;
+    let begin = words.offset(&tokens[at]);
+    let end = match end(tokens, at)? {
+        Some(token) => words.offset(token),
+        None => statement.len(),
+    };
+    let rows = statement.get(begin + SUMMARIZE.len()..end)?;
+    let (before, behind) = (statement.get(..begin)?, statement.get(end..)?);
+    let is_query =
+        tokens.get(at + 1).is_some_and(|first| first.token == Token::LParen || is_word(first, &QUERIES));
+    let word = if is_query { " ".repeat(SUMMARIZE.len()) } else { FROM.to_owned() };
+    let blank: String =
+        before.chars().map(|letter| if letter.is_whitespace() { letter } else { ' ' }).collect();
+    Some(Summary { before, behind, query: format!("{blank}{word}{rows}") })
+}
+
+impl Summary<'_> {
+    /// The statement with a row in the place of the summary.
+    pub(super) fn left_out(&self) -> String {
+        format!("{}select 1{}", self.before, self.behind)
+    }
+}
+
+/// Whether a summary begins with a token: as a statement, behind `EXPLAIN`, as the query of a table or view
+/// that is made, or in the parenthesis of a `COPY` or `FROM`.
+fn begins(tokens: &[TokenWithSpan], at: usize) -> bool {
+    if !is_word(&tokens[at], &[SUMMARIZE]) {
+        return false;
+    }
+    let before = &tokens[..at];
+    match before {
+        [.., around, paren] if paren.token == Token::LParen => {
+            // Else it is the name of a column or a table.
+            let has_rows = tokens.get(at + 1).is_some_and(|next| {
+                let may_begin =
+                    matches!(next.token, Token::LParen | Token::SingleQuotedString(_) | Token::Word(_));
+                may_begin && !is_word(next, &JOINS)
+            });
+            is_word(around, &AROUND) && has_rows
+        }
+        [first, ..] if is_word(first, &["create"]) => first_as(before) == Some(at - 1),
+        _ => before.iter().all(|word| is_word(word, &["explain", "analyze", "verbose"])),
+    }
+}
+
+/// The place of the first `AS` outside of parentheses.
+fn first_as(tokens: &[TokenWithSpan]) -> Option<usize> {
+    let mut depth = 0_usize;
+    tokens.iter().position(|token| {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => return depth == 0 && is_word(token, &["as"]),
+        }
+        false
+    })
+}
+
+/// The token behind the rows of a summary: the end of its parenthesis, or the semicolon of the statement;
+/// none if they are the rest. Nothing for a parenthesis without an end.
+fn end(tokens: &[TokenWithSpan], at: usize) -> Option<Option<&TokenWithSpan>> {
+    if !tokens[..at].last().is_some_and(|before| before.token == Token::LParen) {
+        return Some(tokens.last().filter(|last| last.token == Token::SemiColon));
+    }
+    let mut depth = 0_usize;
+    for token in &tokens[at..] {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 0 => return Some(Some(token)),
+            Token::RParen => depth -= 1,
+            _ => {}
         }
     }
-    let end = end_of(statement, begin, SUMMARIZE)?;
-    let (before, rest) = (&statement[..end - SUMMARIZE.len()], &statement[end..]);
-    let rows = behind_blanks(rest);
-    let first = rows.split(|letter: char| !is_of_word(letter)).next().unwrap_or_default();
-    let is_query = QUERIES.contains(&first.to_lowercase().as_str()) || rows.starts_with('(');
-    let blank = |text: &str| -> String {
-        text.chars().map(|letter| if letter.is_whitespace() { letter } else { ' ' }).collect()
-    };
-    let word = if is_query { " ".repeat(SUMMARIZE.len()) } else { FROM.to_owned() };
-    Some(Summary { explained, query: format!("{}{word}{}", blank(before), without_semicolon(rest)) })
-}
-
-fn is_of_word(letter: char) -> bool {
-    letter.is_alphanumeric() || letter == '_'
-}
-
-/// The end of a word behind a place, spaces and comments.
-fn end_of(text: &str, begin: usize, word: &str) -> Option<usize> {
-    let begin = text.len() - behind_blanks(&text[begin..]).len();
-    let end = begin + word.len();
-    let is_word = text.get(begin..end)?.eq_ignore_ascii_case(word);
-    (is_word && !text[end..].starts_with(is_of_word)).then_some(end)
-}
-
-/// A text without the spaces and comments that it begins with.
-fn behind_blanks(text: &str) -> &str {
-    let mut rest = text.trim_start();
-    loop {
-        let end = match comment_end(rest) {
-            Some(end) => end,
-            None => return rest,
-        };
-        rest = rest[end..].trim_start();
-    }
-}
-
-/// The end of the comment that a text begins with.
-fn comment_end(text: &str) -> Option<usize> {
-    let end = |found: Option<usize>| Some(found.unwrap_or(text.len()));
-    if text.starts_with("--") {
-        end(text.find('\n'))
-    } else if text.starts_with("/*") {
-        end(text.find("*/").map(|end| end + 2))
-    } else {
-        None
-    }
-}
-
-/// A text without its semicolon, if nothing but spaces and comments are behind it.
-fn without_semicolon(text: &str) -> &str {
-    let mut rest = text;
-    while let Some(at) = rest.find(['\'', '"', '`', '-', '/', ';']) {
-        rest = &rest[at..];
-        let quoted = |quote: char| rest[1..].find(quote).map_or(rest.len(), |end| end + 2);
-        let step = if let Some(behind) = rest.strip_prefix(';') {
-            let is_last = behind_blanks(behind).is_empty();
-            return if is_last { &text[..text.len() - rest.len()] } else { text };
-        } else if let Some(quote) = rest.chars().next().filter(|sign| matches!(sign, '\'' | '"' | '`')) {
-            quoted(quote)
-        } else {
-            comment_end(rest).unwrap_or(1)
-        };
-        rest = &rest[step..];
-    }
-    text
+    None
 }
 
 /// The statement that answers for the rows of a query.
-pub(super) fn statement(rows: &LogicalPlan, summary: &Summary) -> Result<String> {
-    let Summary { explained, query } = summary;
+pub(super) fn statement(rows: &LogicalPlan, summary: &Summary<'_>) -> Result<String> {
+    let Summary { before, behind, query } = summary;
     if matches!(
         rows,
         LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) | LogicalPlan::Statement(_)
@@ -134,7 +150,7 @@ pub(super) fn statement(rows: &LogicalPlan, summary: &Summary) -> Result<String>
     });
     shown.push(below("null_percentage", missing.map(|share| format!("cast({share} as double)"))));
     Ok(format!(
-        "{explained}select {} from (select {} from (\n{query}\n) as t({})) as measured",
+        "{before}select {} from (select {} from (\n{query}\n) as t({})) as measured{behind}",
         shown.join(", "),
         measures.join(", "),
         names.join(", ")
@@ -225,12 +241,14 @@ const MEASURES: [(&str, Measure); 8] = [
 #[cfg(test)]
 mod tests {
     use super::asked;
-    use crate::sql::SqlSession;
+    use crate::sql::small_tables::{rows, rows_in, session_of};
+    use crate::sql::{SqlSession, states};
     use crate::{DataFrame, sql};
 
     #[test]
     fn a_table_or_a_query_is_summarized() {
-        let query_of = |statement: &str| asked(statement).map(|summary| summary.query);
+        let state = states::of_query();
+        let query_of = |statement: &str| asked(statement, &state).map(|summary| summary.query);
         assert_eq!(query_of("summarize t").as_deref(), Some("from      t"));
         assert_eq!(query_of(" Summarize select 1;").as_deref(), Some("           select 1"));
         assert_eq!(query_of("summarize 'a.csv'").as_deref(), Some("from      'a.csv'"));
@@ -245,8 +263,64 @@ mod tests {
         );
         assert_eq!(query_of("-- x\nsummarize t -- y").as_deref(), Some("    \nfrom      t -- y"));
         assert_eq!(query_of("summarize t; select 2").as_deref(), Some("from      t; select 2"));
-        for other in ["summarized t", "select 1", "", "summ", "sümmärize t", "explain select 1"] {
-            assert_eq!(asked(other), None, "{other}");
+        for other in [
+            "summarized t",
+            "select 1",
+            "",
+            "summ",
+            "sümmärize t",
+            "explain select 1",
+            // A column or a table may have this name.
+            "select summarize from t",
+            "select a as summarize from t",
+            "create table t (summarize int)",
+            "create view v (summarize) as select 1 as summarize",
+            "select * from (summarize cross join t)",
+            "select * from (summarize)",
+            "select max(summarize) from t",
+            "select extract(day from (summarize + interval '1 day')) from t",
+            "select 'summarize t'",
+            "\"summarize\" t",
+            "copy (summarize t to 'a.csv'",
+        ] {
+            assert_eq!(asked(other, &state), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn summaries_stand_wherever_queries_do() {
+        let mut session = session_of(&[
+            "create table t (a int) as values (1), (4)",
+            "create table s as summarize t",
+            "create or replace view v as summarize select a, -a as b from t;",
+        ]);
+        let query = "select column_name, min, max from";
+        assert_eq!(rows_in(&mut session, &format!("{query} s")), ["a 1 4"]);
+        assert_eq!(rows_in(&mut session, &format!("{query} v order by 1")), ["a 1 4", "b -4 -1"]);
+        let within = format!("{query} (summarize t) x where min < max");
+        assert_eq!(rows_in(&mut session, &within), ["a 1 4"]);
+        let joined = "select x.max, y.min from (summarize (select a from t)) x join (summarize t) y on true";
+        assert_eq!(rows_in(&mut session, joined), ["4 1"]);
+        let nested = "select count(*) from (summarize from (summarize t))";
+        assert_eq!(rows_in(&mut session, nested), ["12"]);
+        assert!(!rows("explain analyze summarize t").is_empty());
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s.csv");
+        session.run(&format!("copy (summarize t) to '{}'", path.display())).expect("a file");
+        assert!(std::fs::read_to_string(path).expect("a file").starts_with("column_name,column_type,min,"));
+    }
+
+    #[test]
+    fn mistakes_around_summaries_have_their_places() {
+        let mut session = session_of(&["create table t (a int) as values (1)"]);
+        for (statement, expected) in [
+            ("select x from (summarize t)", Some("line 1, column 8")),
+            ("select min\nfrom (summarize u)", Some("line 2, column 17")),
+            ("select min from (summarize t) as s where x = 1", None),
+        ] {
+            let error = session.run(statement).expect_err(statement);
+            let place = error.sql_place().map(ToString::to_string);
+            assert_eq!(place.as_deref(), expected, "{statement}: {error}");
         }
     }
 

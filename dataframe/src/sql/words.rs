@@ -34,7 +34,22 @@ impl<'a> Words<'a> {
         }
     }
 
-    fn place(&self, token: &TokenWithSpan) -> SqlPlace {
+    /// All of them, one after the other.
+    pub(super) fn tokens(&self) -> &[TokenWithSpan] {
+        &self.tokens
+    }
+
+    /// The byte of the text at which a token begins.
+    pub(super) fn offset(&self, token: &TokenWithSpan) -> usize {
+        let start = token.span.start;
+        let lines = self.text.split_inclusive('\n').take((start.line as usize).saturating_sub(1));
+        let begin = lines.map(str::len).sum::<usize>();
+        let letters = self.text[begin..].char_indices().nth((start.column as usize).saturating_sub(1));
+        letters.map_or(self.text.len(), |(at, _)| begin + at)
+    }
+
+    /// The place of a token.
+    pub(super) fn place(&self, token: &TokenWithSpan) -> SqlPlace {
         let (start, end) = (token.span.start, token.span.end);
         let width = if start.line == end.line { end.column.saturating_sub(start.column) } else { u64::MAX };
         SqlPlace::of(self.text, start.line as usize, start.column as usize, width as usize)
@@ -79,6 +94,21 @@ impl<'a> Words<'a> {
         let (start, end) = (span.start, span.end);
         let width = if start.line == end.line { end.column.saturating_sub(start.column) } else { u64::MAX };
         SqlPlace::of(self.text, start.line as usize, start.column as usize, width as usize)
+    }
+}
+
+/// Whether a text has the letters of a word. Most texts have not, and are not taken apart to look for it.
+pub(super) fn may_have(text: &str, word: &str) -> bool {
+    text.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// Whether a token is one of some words, without quotes and in any letters.
+pub(super) fn is_word(token: &TokenWithSpan, words: &[&str]) -> bool {
+    match &token.token {
+        Token::Word(found) if found.quote_style.is_none() => {
+            words.iter().any(|word| found.value.eq_ignore_ascii_case(word))
+        }
+        _ => false,
     }
 }
 
