@@ -5,7 +5,7 @@ use super::group::GroupBy;
 use super::window::{Over, from_end, in_order, rows, window};
 use super::{DataFrame, Frame, Level, OrderKey, Sort, Ties, named};
 use crate::error::{Error, Result};
-use crate::frame::series::{RANDOM, call};
+use crate::functions::rows::{RANDOM, call};
 use crate::promotion::unified;
 use crate::stage::row_number::Numbering;
 use crate::value::Value;

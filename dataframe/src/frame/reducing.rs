@@ -5,7 +5,7 @@ use super::aggregate::{Aggregate, as_duration, numbered, truth};
 use super::{Frame, named};
 use crate::error::{Error, Result};
 use crate::functions::arithmetic::present;
-use crate::functions::whole;
+use crate::functions::{rows, whole};
 use crate::promotion::{as_type, common_type};
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -221,7 +221,7 @@ impl Reduce {
                 let options = [lit(number), lit(part), lit(self.ddof as f64), lit(self.interpolation as i64)];
                 let list = make_array(values.map(float).collect());
                 let args = std::iter::once(list).chain(options).collect();
-                present(crate::frame::series::call(whole::ACROSS, args)?)
+                present(rows::call(whole::ACROSS, args)?)
             }
         })
     }

@@ -5,8 +5,8 @@
 use super::clean::named_column;
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
-use crate::frame::series::{RANDOM, call};
 use crate::functions::arithmetic::present;
+use crate::functions::rows::{RANDOM, call};
 use crate::promotion::common_type;
 use crate::stage::row_number::Numbering;
 use arrow::datatypes::DataType;

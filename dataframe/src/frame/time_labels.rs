@@ -1,6 +1,6 @@
 //! Texts that name a time less exactly than the labels of an index: `2024-01-02` is the whole day.
 
-use crate::frame::series::{days_of, time_of_reading};
+use crate::functions::rows::{days_of, time_of_reading};
 use crate::value::Value;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;

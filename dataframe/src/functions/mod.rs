@@ -1,5 +1,5 @@
-//! Functions of this crate that plans name: aggregates and windows that the library does not have. Every
-//! process registers them, so that plans which came as bytes find them.
+//! Functions of this crate that plans name: aggregates, windows and functions of rows that the library does
+//! not have. Every process registers them, so that plans which came as bytes find them.
 
 pub(crate) mod arithmetic;
 pub(crate) mod checked;
@@ -8,6 +8,7 @@ mod only_row;
 mod product;
 mod quantile;
 mod ranks;
+pub(crate) mod rows;
 mod sliding;
 pub(crate) mod spread;
 pub(crate) mod whole;
@@ -27,7 +28,7 @@ pub(crate) use whole::{ewm_cov, ewm_sum, over_span};
 pub(crate) use window_values::window_values;
 pub(crate) use windows::{ewm_mean, last_present, next_present};
 
-use crate::frame::series::row_functions;
+use self::rows::row_functions;
 use datafusion::common::Result;
 use datafusion::execution::registry::FunctionRegistry;
 use datafusion::logical_expr::ScalarUDF;

@@ -1,10 +1,10 @@
 //! Functions of single numbers under NumPy's names, and values put in place of others.
 
 use super::Series;
-use super::function::{ROUND, call};
 use super::mapped::{is_held, mapped};
 use crate::error::{Error, Result};
 use crate::functions::arithmetic::{clip, present};
+use crate::functions::rows::{ROUND, call};
 use crate::promotion::{Beyond, as_type, of_exprs};
 use crate::value::{Value, is_text};
 use arrow::datatypes::DataType;

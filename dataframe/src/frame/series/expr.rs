@@ -1,8 +1,7 @@
 //! Expressions that operators share: truth values, and readings of clocks.
 
-use super::function::call;
-use super::wall_times::TIME_OF_READING;
 use crate::error::{Error, Result};
+use crate::functions::rows::{TIME_OF_READING, call};
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::functions::expr_fn::{coalesce, to_local_time};
 use datafusion::logical_expr::expr_fn::cast;
@@ -29,7 +28,7 @@ pub(crate) fn wall_clock(expr: Expr, has_zone: bool) -> Expr {
 }
 
 /// The times at which the clock of a zone shows readings, times without a zone, as
-/// [`time_of_reading`](super::time_of_reading).
+/// [`time_of_reading`](crate::functions::rows::time_of_reading).
 pub(crate) fn at_readings(readings: Expr, zone: &Arc<str>) -> Result<Expr> {
     let readings = cast(readings, DataType::Timestamp(TimeUnit::Nanosecond, None));
     let ticks = call(TIME_OF_READING, vec![readings, lit(zone.as_ref())])?;

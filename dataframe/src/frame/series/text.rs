@@ -1,9 +1,9 @@
 //! Texts of a series, row by row: pandas' `.str`.
 
 use super::Series;
-use super::function::call;
 use crate::error::{Error, Result};
 use crate::frame::DataFrame;
+use crate::functions::rows::call;
 use crate::value::is_text;
 use arrow::array::StringArray;
 use arrow::compute::kernels::regexp::regexp_is_match_scalar;

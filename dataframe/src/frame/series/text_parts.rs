@@ -1,10 +1,10 @@
 //! Texts cut at separators and at matches, and characters put in place of others: the rest of `.str`.
 
 use super::text::{check_pattern, groups, size, text, whole};
-use super::text_cuts::{BEGIN, BETWEEN, END};
 use super::{Series, Texts};
 use crate::error::{Error, Result};
 use crate::frame::{DataFrame, Frame, Index, Level, OrderKey, Sort, named};
+use crate::functions::rows::{BEGIN, BETWEEN, END, call};
 use arrow::datatypes::DataType;
 use datafusion::common::UnnestOptions;
 use datafusion::functions::regex::regexp_replace;
@@ -155,7 +155,7 @@ impl Texts {
                 1 => "${1}",
                 _ => return Err(Error::NotImplemented("lists of several groups; see extractall".to_owned())),
             };
-            super::call("tharsis_text_matches", vec![self.marked(pattern, wanted)?])
+            call("tharsis_text_matches", vec![self.marked(pattern, wanted)?])
         })
     }
 
@@ -170,7 +170,7 @@ impl Texts {
             }
             let wanted: Vec<String> = (1..=found.len()).map(|at| format!("${{{at}}}")).collect();
             let marked = self.marked(pattern, &wanted.join(&BETWEEN.to_string()))?;
-            let all = super::call("tharsis_text_matches", vec![marked])?;
+            let all = call("tharsis_text_matches", vec![marked])?;
             let frame = frame.with_index()?.with_order()?;
             let numbers =
                 lists::range(lit(0_i64), cast(lists::array_length(all.clone()), DataType::Int64), lit(1_i64));
@@ -184,7 +184,7 @@ impl Texts {
                 .build()?;
             let columns = found.iter().enumerate().map(|(at, group)| {
                 let label = group.name.clone().unwrap_or_else(|| at.to_string());
-                Ok((label, super::call("tharsis_text_group", vec![named(match_), size(at)])?))
+                Ok((label, call("tharsis_text_group", vec![named(match_), size(at)])?))
             });
             let columns = columns.collect::<Result<Vec<_>>>()?;
             frame.index.push(Level { column: number.to_owned(), name: Some("match".to_owned()) });

@@ -1,11 +1,11 @@
 //! Times of a series, row by row: pandas' `.dt`, and what makes times and numbers of texts.
 
 use super::Series;
-use super::function::call;
-use super::text_kernels::{TIME_BY_FORMAT, TIME_OF_ISO, TIME_OR_NONE, whole_time};
-use super::time_texts::{IN_UTC, has_offset, reads};
 use crate::error::{Error, Result};
 use crate::functions::checked::checked;
+use crate::functions::rows::{
+    IN_UTC, TIME_BY_FORMAT, TIME_OF_ISO, TIME_OR_NONE, call, has_offset, reads, whole_time,
+};
 use crate::value::{Value, is_text};
 use arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
 use arrow::datatypes::{DataType, TimeUnit};

@@ -1,8 +1,8 @@
 //! The form in which times become texts.
 
 use super::Series;
-use super::function::{LENGTH_TEXT, call};
 use crate::error::Result;
+use crate::functions::rows::{LENGTH_TEXT, call};
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, lit};

@@ -1,12 +1,11 @@
 //! Parts of durations, zones and calendars, and durations of texts: the rest of `.dt`.
 
 use super::Series;
-use super::durations::duration;
 use super::expr::wall_clock;
-use super::kernel::Constants;
 use super::time::{NANOSECONDS, Times, fixed_length, part, per_second, remainder};
 use crate::error::{Error, Result};
 use crate::frame::DataFrame;
+use crate::functions::rows::{Constants, call, duration};
 use crate::value::{Column, is_text};
 use arrow::array::DurationNanosecondArray;
 use arrow::array::timezone::Tz;
@@ -265,7 +264,7 @@ fn durations(series: &Series, of_text: &str) -> Series {
         DataType::Duration(_) => Ok(expr),
         DataType::Null => Ok(cast(cast(expr, DataType::Int64), DURATION)),
         dtype if dtype.is_integer() => Ok(cast(cast(expr, DataType::Int64), DURATION)),
-        dtype if is_text(&dtype) => Ok(cast(super::call(of_text, vec![expr])?, DURATION)),
+        dtype if is_text(&dtype) => Ok(cast(call(of_text, vec![expr])?, DURATION)),
         other => Err(Error::Type(format!("{other} is not convertible to durations"))),
     })
 }

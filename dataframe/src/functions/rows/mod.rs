@@ -1,10 +1,20 @@
 //! Functions of rows that the library does not have. A plan names them, and every process knows them by name.
 
-use super::kernel::{Constants, Kernel};
-use super::text_cuts;
-use super::text_kernels::KERNELS;
-use super::wall_times::{TIME_OF_READING, nanoseconds_of_reading};
-use crate::functions::whole::{ACROSS, Measure, of_values};
+mod durations;
+mod kernel;
+mod text_cuts;
+mod text_kernels;
+mod time_texts;
+mod wall_times;
+
+pub(crate) use durations::duration;
+pub(crate) use kernel::Constants;
+pub(crate) use text_cuts::{BEGIN, BETWEEN, END};
+pub(crate) use text_kernels::{TIME_BY_FORMAT, TIME_OF_ISO, TIME_OR_NONE, whole_time};
+pub(crate) use time_texts::{IN_UTC, days_of, has_offset, reads};
+pub(crate) use wall_times::{TIME_OF_READING, time_of_reading};
+
+use super::whole::{ACROSS, Measure, of_values};
 use crate::length_text::{LengthForm, length_texts};
 use arrow::array::timezone::Tz;
 use arrow::array::{
@@ -17,8 +27,10 @@ use datafusion::common::{Result, exec_datafusion_err, internal_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use kernel::Kernel;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
+use wall_times::nanoseconds_of_reading;
 
 /// The name of the function that rounds floats.
 pub(crate) const ROUND: &str = "tharsis_round";
@@ -204,10 +216,10 @@ fn mixed(number: u64, seed: u64) -> u64 {
 }
 
 /// All functions, for the registry of a session.
-pub(crate) fn row_functions() -> &'static [Arc<ScalarUDF>] {
+pub(super) fn row_functions() -> &'static [Arc<ScalarUDF>] {
     static FUNCTIONS: OnceLock<Vec<Arc<ScalarUDF>>> = OnceLock::new();
     FUNCTIONS.get_or_init(|| {
-        let texts = KERNELS.iter().chain(text_cuts::KERNELS).copied();
+        let texts = text_kernels::KERNELS.iter().chain(text_cuts::KERNELS).copied();
         let others = [
             (RANDOM, Kernel::Random),
             (ROUND, Kernel::Round),

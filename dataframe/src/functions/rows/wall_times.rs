@@ -6,7 +6,7 @@ use arrow::array::timezone::Tz;
 use arrow::datatypes::TimestampSecondType;
 
 /// The name of the function that gives the nanoseconds since 1970 at a reading.
-pub(super) const TIME_OF_READING: &str = "tharsis_time_of_reading";
+pub(crate) const TIME_OF_READING: &str = "tharsis_time_of_reading";
 
 const SECOND: i64 = 1_000_000_000;
 /// More than a clock is away from that of Greenwich, and than it is put forward or back.

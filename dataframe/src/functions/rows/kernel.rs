@@ -30,7 +30,7 @@ pub(super) enum Kernel {
 
 /// The arguments after the first.
 #[derive(Debug)]
-pub(super) struct Constants(pub(super) Vec<ScalarValue>);
+pub(crate) struct Constants(pub(crate) Vec<ScalarValue>);
 
 impl Constants {
     pub(super) fn whole(&self, at: usize) -> Option<i64> {

@@ -37,12 +37,12 @@ pub(super) const KERNELS: &[(&str, Kernel)] = &[
 ];
 
 /// The names of the functions that make times of texts, as microseconds.
-pub(super) const TIME_OF_ISO: &str = "tharsis_time_of_iso";
-pub(super) const TIME_OR_NONE: &str = "tharsis_time_or_none";
-pub(super) const TIME_BY_FORMAT: &str = "tharsis_time_by_format";
+pub(crate) const TIME_OF_ISO: &str = "tharsis_time_of_iso";
+pub(crate) const TIME_OR_NONE: &str = "tharsis_time_or_none";
+pub(crate) const TIME_BY_FORMAT: &str = "tharsis_time_by_format";
 
 /// A time of ISO 8601 with its month, day and second, where it ends before them.
-pub(super) fn whole_time(text: &str) -> String {
+pub(crate) fn whole_time(text: &str) -> String {
     let text = text.trim();
     match text.len() {
         4 => format!("{text}-01-01"),

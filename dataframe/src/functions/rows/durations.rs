@@ -7,7 +7,7 @@ const DAY_SECONDS: i64 = 86_400;
 
 /// The nanoseconds of a text such as `1 days 02:03:04.5`, `-3h`, `5 min 2s`. A sign holds for all units
 /// behind it, but for no clock behind a unit: `-1 days +23:00:00` is an hour before.
-pub(super) fn duration(text: &str, _: &Constants) -> std::result::Result<i64, String> {
+pub(crate) fn duration(text: &str, _: &Constants) -> std::result::Result<i64, String> {
     let wrong = || format!("{text:?} is no length of time");
     let (sign, mut rest) = match text.trim().strip_prefix('-') {
         Some(rest) => (-1, rest.trim_start()),

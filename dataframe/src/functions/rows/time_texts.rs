@@ -143,7 +143,7 @@ pub(super) fn iso(text: &str, constants: &Constants) -> Result<Option<i64>, Stri
 }
 
 /// The constant for times of UTC.
-pub(super) const IN_UTC: i64 = 1;
+pub(crate) const IN_UTC: i64 = 1;
 
 /// As [`iso`], and missing for a text that is no time. One with an offset is a time.
 pub(super) fn iso_or_none(text: &str, constants: &Constants) -> Result<Option<i64>, String> {
@@ -246,7 +246,7 @@ const SHORT_MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// Whether each code of a format is one that [`by_format`] reads.
-pub(super) fn reads(format: &str) -> bool {
+pub(crate) fn reads(format: &str) -> bool {
     let mut signs = format.chars();
     while let Some(sign) = signs.next() {
         if sign == '%' && !signs.next().is_some_and(|code| "YmdHMSfyjbBpIz%".contains(code)) {
@@ -257,7 +257,7 @@ pub(super) fn reads(format: &str) -> bool {
 }
 
 /// Whether a format has the code of an offset from UTC.
-pub(super) fn has_offset(format: &str) -> bool {
+pub(crate) fn has_offset(format: &str) -> bool {
     let mut signs = format.chars();
     while let Some(sign) = signs.next() {
         if sign == '%' && signs.next() == Some('z') {

@@ -4,11 +4,11 @@ use super::durations::duration;
 use super::kernel::{Constants, Kernel};
 
 /// Stands before a match; no text has this character, which Unicode keeps for programs.
-pub(super) const BEGIN: char = '\u{fdd0}';
+pub(crate) const BEGIN: char = '\u{fdd0}';
 /// Stands behind a match.
-pub(super) const END: char = '\u{fdd1}';
+pub(crate) const END: char = '\u{fdd1}';
 /// Stands between the groups of a match.
-pub(super) const BETWEEN: char = '\u{fdd2}';
+pub(crate) const BETWEEN: char = '\u{fdd2}';
 
 /// The functions by name.
 pub(super) const KERNELS: &[(&str, Kernel)] = &[
