@@ -5,8 +5,8 @@ use crate::error::Result;
 use crate::scan::Listings;
 use crate::scanned::ScannedTable;
 use crate::stage::{
-    HeldPlans, HeldRows, HeldTable, add_read_columns, held_tables, largest_input_bytes, read_here,
-    with_tables,
+    MaterializedPlans, MaterializedRows, MaterializedTable, add_read_columns, largest_input_bytes,
+    materialized_tables, read_here, with_tables,
 };
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -40,18 +40,18 @@ pub(crate) async fn physical_in(
 /// Gives a plan what all of its scans have in common.
 fn extend(config: &mut SessionConfig) {
     config.set_extension(Arc::new(Listings::default()));
-    config.set_extension(Arc::new(HeldPlans::default()));
+    config.set_extension(Arc::new(MaterializedPlans::default()));
 }
 
 async fn made_physical(session: &SessionState, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
     let optimised = Optimised::of(plan, session)?;
     let (planner, context) = (Arc::clone(session.query_planner()), session.task_ctx());
-    let plans = session.config().get_extension::<HeldPlans>();
-    for (id, HeldPlan { plan, columns }) in optimised.held {
+    let plans = session.config().get_extension::<MaterializedPlans>();
+    for (id, RowsPlan { plan, columns }) in optimised.materialized {
         let rows = read_here(planner.create_physical_plan(&plan, session).await?, &context).await?;
         if let Some(plans) = &plans {
             let bytes = largest_input_bytes(&rows)?;
-            plans.add(HeldRows::new(id, rows, columns, bytes)?);
+            plans.add(MaterializedRows::new(id, rows, columns, bytes)?);
         }
     }
     read_here(planner.create_physical_plan(&optimised.plan, session).await?, &context).await
@@ -61,11 +61,11 @@ async fn made_physical(session: &SessionState, plan: &LogicalPlan) -> Result<Arc
 pub(crate) struct Optimised {
     pub(crate) plan: LogicalPlan,
     /// Rows that are made once, by their numbers, after those that they read themselves.
-    pub(crate) held: BTreeMap<u64, HeldPlan>,
+    pub(crate) materialized: BTreeMap<u64, RowsPlan>,
 }
 
 /// An optimised plan of rows that are made once.
-pub(crate) struct HeldPlan {
+pub(crate) struct RowsPlan {
     pub(crate) plan: LogicalPlan,
     /// The columns of their table that somebody reads.
     columns: Vec<usize>,
@@ -75,9 +75,9 @@ impl Optimised {
     /// Optimises a plan, and those of rows that are made once, of which it makes no more columns than others
     /// read.
     pub(crate) fn of(plan: &LogicalPlan, session: &SessionState) -> Result<Optimised> {
-        let tables = held_tables(plan)?;
+        let tables = materialized_tables(plan)?;
         if tables.is_empty() {
-            return Ok(Optimised { plan: session.optimize(plan)?, held: BTreeMap::new() });
+            return Ok(Optimised { plan: session.optimize(plan)?, materialized: BTreeMap::new() });
         }
         // Types of columns may be others in the end, and those of what reads them then.
         let analyzer = session.analyzer();
@@ -94,7 +94,7 @@ impl Optimised {
         }
         let plan = analysed(plan.clone(), &sources)?;
         let optimise = |plan: LogicalPlan| session.optimizer().optimize(plan, session, |_, _| {});
-        let (plan, mut read, mut held) = (optimise(plan)?, BTreeMap::new(), BTreeMap::new());
+        let (plan, mut read, mut materialized) = (optimise(plan)?, BTreeMap::new(), BTreeMap::new());
         add_read_columns(&plan, &mut read)?;
         // Those that read others come first.
         for (id, rows) in rows.into_iter().rev() {
@@ -105,18 +105,18 @@ impl Optimised {
             }
             let plan = optimise(of_columns(rows, &columns)?)?;
             add_read_columns(&plan, &mut read)?;
-            held.insert(id, HeldPlan { plan, columns });
+            materialized.insert(id, RowsPlan { plan, columns });
         }
-        Ok(Optimised { plan, held })
+        Ok(Optimised { plan, materialized })
     }
 
     /// The plans as texts, each on lines of its own.
     pub(crate) fn text(&self) -> String {
-        let held = self.held.iter().rev();
-        let held = held.map(|(id, rows)| {
-            format!("\n{}, made once:\n{}", HeldTable::name(*id), rows.plan.display_indent())
+        let materialized = self.materialized.iter().rev();
+        let materialized = materialized.map(|(id, rows)| {
+            format!("\n{}, made once:\n{}", MaterializedTable::name(*id), rows.plan.display_indent())
         });
-        format!("{}{}", self.plan.display_indent(), held.collect::<Vec<String>>().concat())
+        format!("{}{}", self.plan.display_indent(), materialized.collect::<Vec<String>>().concat())
     }
 }
 
@@ -168,9 +168,9 @@ const PARTS_USUAL: usize = 100;
 
 /// Whether a plan needs a large stack when it is optimised.
 pub(crate) fn is_deep(plan: &LogicalPlan) -> bool {
-    let held = held_tables(plan).unwrap_or_default();
+    let materialized = materialized_tables(plan).unwrap_or_default();
     let mut rest = vec![(plan, 1)];
-    rest.extend(held.values().map(|table| (&**table.rows(), 1)));
+    rest.extend(materialized.values().map(|table| (&**table.rows(), 1)));
     while let Some((node, depth)) = rest.pop() {
         let mut large = depth > DEPTH_USUAL;
         let visited = node.apply_expressions(|expr| {

@@ -9,15 +9,15 @@ use super::compared_names::with_named_values;
 use super::counted_sets::{counted, is_counted};
 use super::dependent;
 use super::grouped::{grouped, has_computed_sets};
-use super::held::with_held_rows;
 use super::laterals::{marked, with_conditions_below, with_lateral, without_foreign_marks, without_marks};
+use super::materialized::with_materialized_rows;
 use super::moving_rows::{has_truths, of_moving_rows};
 use super::plain::{is_plain_condition, is_plain_lateral, is_plain_value, simplest, subquery_of};
 use super::plans::{columns, projection};
 use super::reads::{depends, lateral_of, outer_columns};
 use super::sort_keys::{has_computed_keys, has_computed_orders, has_unbounded, is_unbounded};
 use crate::error::{Error, Result};
-use crate::stage::{held_levels, held_tables};
+use crate::stage::{materialized_levels, materialized_tables};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType, Result as EngineResult, not_impl_datafusion_err, not_impl_err};
 use datafusion::logical_expr::expr::Sort as SortKey;
@@ -31,12 +31,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Rows that are made once within each other at most: their plans are dropped by recursion.
-const HELD_LEVELS_MAX: usize = 100;
+const MATERIALIZED_LEVELS_MAX: usize = 100;
 
 /// The plan in which subqueries stand where the library's rules, and ours, find them.
 pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = with_conditions_below(plan)?.transform_up_with_subqueries(|node| {
-        let node = with_held_rows(with_named_values(without_marks(node)?)?)?.data;
+        let node = with_materialized_rows(with_named_values(without_marks(node)?)?)?.data;
         let has_computed = match &node {
             LogicalPlan::Aggregate(aggregate) => {
                 has_computed_sets(aggregate) || has_computed_orders(aggregate)?
@@ -73,14 +73,14 @@ pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
             other => Ok(Transformed::no(other)),
         }
     })?;
-    if HELD_LEVELS_MAX < held_levels(&changed.data)? {
+    if MATERIALIZED_LEVELS_MAX < materialized_levels(&changed.data)? {
         return Err(Error::Value(format!(
-            "more than {HELD_LEVELS_MAX} subqueries or lateral queries over the rows of each other; `execute` computes what a \
+            "more than {MATERIALIZED_LEVELS_MAX} subqueries or lateral queries over the rows of each other; `execute` computes what a \
              frame is so far, and CREATE TABLE .. AS has rows of its own"
         )));
     }
-    let held = held_tables(&changed.data)?;
-    for plan in held.values().map(|table| &**table.rows()).chain([&changed.data]) {
+    let materialized = materialized_tables(&changed.data)?;
+    for plan in materialized.values().map(|table| &**table.rows()).chain([&changed.data]) {
         if depends(plan) {
             return Err(not_impl_datafusion_err!("a query that reads columns of no table around it").into());
         }

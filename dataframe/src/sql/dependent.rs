@@ -4,9 +4,9 @@
 //! combination of the values that they read, see `combinations`, and what they give is joined to the rows
 //! around by these values. `laterals` joins the rows themselves.
 //!
-//! The rows around are read twice. Those of a table are, as they are: files are listed once for a plan, and
-//! a file that changes while a plan runs is an error of its scan. All others are made once, by a stage of
-//! their own (`held`): they may be others each time, as those of `random()` or of `LIMIT`, and n subqueries
+//! The rows around are read twice. Those of a table are, as they are: files are listed once for a plan, and a
+//! file that changes while a plan runs is an error of its scan. All others are made once, by a stage of their
+//! own (`materialized`): they may be others each time, as those of `random()` or of `LIMIT`, and n subqueries
 //! behind each other would make 2^n copies of a plan. Rows that depend on a row further out cannot be made
 //! before it is known: they are read twice if they are the same ones each time, else refused.
 //!
@@ -15,7 +15,7 @@
 //! of equal keys only. Combinations are fewer than rows: `docs/frames.md` tells what a query costs.
 
 use super::combinations::{Combinations, values_of_none};
-use super::held::{held, with_held_parts};
+use super::materialized::{materialized, with_materialized_parts};
 use super::plain::{is_plain_value, simplest, subquery_of};
 use super::plans::{columns, projection};
 use super::reads::{depends, outer_columns};
@@ -245,7 +245,7 @@ impl Beside {
     /// Has the rows made once, if they are not to be read twice for these columns of them.
     fn read_twice(&mut self, read: &[Column]) -> EngineResult<()> {
         if std::mem::take(&mut self.are_given) {
-            self.rows = with_held_parts(Arc::clone(&self.rows))?;
+            self.rows = with_materialized_parts(Arc::clone(&self.rows))?;
             self.source = below_windows(&self.rows);
         }
         // The values of windows are above.
@@ -253,7 +253,7 @@ impl Beside {
         match readings_of(if has_all { &self.source } else { &self.rows })? {
             Readings::Any | Readings::AnyOfDependent if has_all => {}
             Readings::Any | Readings::Once => {
-                self.rows = held(Arc::clone(&self.rows))?;
+                self.rows = materialized(Arc::clone(&self.rows))?;
                 self.source = Arc::clone(&self.rows);
             }
             Readings::AnyOfDependent => {
@@ -274,7 +274,7 @@ impl Beside {
         self.are_given = false;
         // They are not the same ones each time: it is refused if they cannot be made once.
         readings_of(&rows)?;
-        self.rows = held(rows)?;
+        self.rows = materialized(rows)?;
         self.source = Arc::clone(&self.rows);
         Ok(Expr::Column(Column::new_unqualified(label)))
     }

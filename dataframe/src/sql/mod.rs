@@ -8,7 +8,7 @@
 //! | subqueries in orders, windows, joins and sets of groups | `asked`, `grouped` |
 //! | orders by keys whose bounds nobody knows | `sort_keys` |
 //! | subqueries that depend on the row around them | `dependent`, `laterals`, `combinations`, `combined_joins`, `plain`, `reads`, `same_rows` |
-//! | rows around subqueries that are made once | `held` |
+//! | rows around subqueries that are made once | `materialized` |
 //! | `CROSS APPLY` and `OUTER APPLY` | `applies` |
 //! | lateral queries that the library does not mark as such | `lateral_sides` |
 //! | floats of files and of results | `floats` |
@@ -58,13 +58,13 @@ mod file_tables;
 mod files;
 mod floats;
 mod grouped;
-mod held;
 mod keys;
 mod lateral_sides;
 mod laterals;
 mod letters;
 mod levels;
 mod limits;
+mod materialized;
 mod missing_tables;
 mod mistakes;
 mod moving_rows;
@@ -277,13 +277,13 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     levels::check_levels(&plan)?;
     // The plan of a view comes here again where it is read.
     let is_view = matches!(&plan, LogicalPlan::Ddl(DdlStatement::CreateView(_)));
-    let plan = if is_view { plan } else { held::throughout(plan, floats::as_of_frames)? };
-    held::throughout(typed(asked::as_columns(plan)?)?, order::with_orders)
+    let plan = if is_view { plan } else { materialized::throughout(plan, floats::as_of_frames)? };
+    materialized::throughout(typed(asked::as_columns(plan)?)?, order::with_orders)
 }
 
 /// The plan whose numbers have the types and the errors of SQL; its parameters have types.
 fn typed(plan: LogicalPlan) -> Result<LogicalPlan> {
-    held::throughout(plan, |plan| overflow::with_checks(digits::with_digits(plan)?))
+    materialized::throughout(plan, |plan| overflow::with_checks(digits::with_digits(plan)?))
 }
 
 impl Frame {

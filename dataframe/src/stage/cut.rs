@@ -5,8 +5,8 @@
 //! (joins that collect their left side) are changed first, so that no task needs that state.
 
 use super::applied::AppliedExec;
-use super::held_rows::{HeldExec, held_rows};
 use super::input::{InputExec, Pattern, Source};
+use super::materialized_rows::{MaterializedExec, materialized_rows};
 use super::part::Resident;
 use super::partitions::{PARTITIONS_MAX, result_bytes};
 use super::piece::Needs;
@@ -85,16 +85,16 @@ impl Stages {
             stages: Vec::new(),
             tables: Vec::new(),
             subqueries: Vec::new(),
-            held: HashMap::new(),
+            materialized: HashMap::new(),
         };
         let parted = |plan| -> Result<Plan> {
             let plan = rank_filter::below_windows(part_joins(sort_whole(plan)?)?)?;
             Ok(scans::in_few_tasks(plan, scans)?)
         };
-        for rows in held_rows(&plan)? {
+        for rows in materialized_rows(&plan)? {
             let fragment = cutter.cut(parted(Arc::clone(&rows.plan))?)?;
             let stage = cutter.stage(fragment, Output::Whole)?;
-            cutter.held.insert(rows.id, stage);
+            cutter.materialized.insert(rows.id, stage);
         }
         let fragment = cutter.cut_result(parted(plan)?)?;
         cutter.stage(fragment, Output::Whole)?;
@@ -146,7 +146,7 @@ struct Cutter {
     /// Those of the plan, and of plans that it reads values of.
     subqueries: Vec<Subqueries>,
     /// The stages of rows that are made once, by the numbers of these.
-    held: HashMap<u64, usize>,
+    materialized: HashMap<u64, usize>,
 }
 
 impl Cutter {
@@ -219,12 +219,12 @@ impl Cutter {
         if let Some(input) = leaf.downcast_ref::<InputExec>() {
             return Ok(Some(self.number(input)));
         }
-        let Some(held) = leaf.downcast_ref::<HeldExec>() else { return Ok(None) };
-        let Some(&number) = self.held.get(&held.rows.id) else {
+        let Some(reader) = leaf.downcast_ref::<MaterializedExec>() else { return Ok(None) };
+        let Some(&number) = self.materialized.get(&reader.rows.id) else {
             return internal_err!("rows are read before the stage that makes them");
         };
         let Stage { fragment, tasks, .. } = &self.stages[number];
-        let (source, columns) = (Source::Stage(number), Some(held.projection.clone()));
+        let (source, columns) = (Source::Stage(number), Some(reader.projection.clone()));
         let reader = InputExec::new(source, Pattern::Each, *tasks, fragment.schema(), columns, None)?;
         Ok(Some(Arc::new(reader)))
     }

@@ -1,8 +1,8 @@
 //! Leaves that only this process can read, such as tables about its own catalog.
 
 use super::codec::can_travel;
-use super::held_rows::HeldExec;
 use super::input::InputExec;
+use super::materialized_rows::MaterializedExec;
 use super::part::Resident;
 use crate::error::Result;
 use datafusion::common::Result as EngineResult;
@@ -73,7 +73,7 @@ fn with_columns(node: Arc<dyn ExecutionPlan>) -> EngineResult<Transformed<Arc<dy
 /// Leaves that travel, whatever is in them.
 fn is_known(leaf: &Arc<dyn ExecutionPlan>) -> bool {
     leaf.is::<InputExec>()
-        || leaf.is::<HeldExec>()
+        || leaf.is::<MaterializedExec>()
         || leaf.is::<DataSourceExec>()
         || leaf.is::<EmptyExec>()
         || leaf.is::<PlaceholderRowExec>()

@@ -9,11 +9,11 @@ mod cut;
 mod demand;
 pub(crate) mod filtered_windows;
 mod fragment;
-mod held_rows;
-mod held_table;
 mod input;
 mod leaves;
 pub(crate) mod limited_windows;
+mod materialized_rows;
+mod materialized_table;
 mod namesakes;
 pub(crate) mod not_in;
 pub(crate) mod null_joins;
@@ -43,10 +43,12 @@ pub(crate) use codec::fragment_of_task;
 pub use cut::Stages;
 pub use demand::Demand;
 pub use fragment::Fragment;
-pub(crate) use held_rows::{HeldPlans, HeldRows};
-pub(crate) use held_table::{HeldTable, add_read_columns, held_levels, held_tables, with_tables};
 pub(crate) use input::InputExec;
 pub(crate) use leaves::read_here;
+pub(crate) use materialized_rows::{MaterializedPlans, MaterializedRows};
+pub(crate) use materialized_table::{
+    MaterializedTable, add_read_columns, materialized_levels, materialized_tables, with_tables,
+};
 pub(crate) use part::{JoinedParts, batches_or_error};
 pub use part::{KeptPart, LocalPart, PartBatches, Resident};
 pub(crate) use partitions::{PARTITIONS_MAX, largest_input_bytes, partitions};

@@ -1,6 +1,6 @@
 //! The number of partitions of a plan: enough for each task to fit its share of the memory.
 
-use super::held_rows::HeldExec;
+use super::materialized_rows::MaterializedExec;
 use arrow::datatypes::{DataType, Schema};
 use datafusion::common::Result;
 use datafusion::common::stats::Precision;
@@ -32,8 +32,8 @@ pub(crate) fn partitions(plan: &Arc<dyn ExecutionPlan>, threads: usize, memory_b
 
 /// Bytes of the largest rows that a plan reads.
 pub(crate) fn largest_input_bytes(plan: &Arc<dyn ExecutionPlan>) -> Result<u64> {
-    if let Some(held) = plan.downcast_ref::<HeldExec>() {
-        return Ok(held.input_bytes());
+    if let Some(reader) = plan.downcast_ref::<MaterializedExec>() {
+        return Ok(reader.input_bytes());
     }
     let children = plan.children();
     if children.is_empty() {

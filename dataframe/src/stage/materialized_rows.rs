@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Rows that are made once, and the plan that makes them.
 #[derive(Debug)]
-pub(crate) struct HeldRows {
+pub(crate) struct MaterializedRows {
     /// Their number. Those that they read themselves have smaller ones.
     pub(super) id: u64,
     pub(super) plan: Arc<dyn ExecutionPlan>,
@@ -27,54 +27,59 @@ pub(crate) struct HeldRows {
     input_bytes: u64,
 }
 
-impl HeldRows {
+impl MaterializedRows {
     /// Rows of so many bytes that the plan reads.
     pub(crate) fn new(
         id: u64,
         plan: Arc<dyn ExecutionPlan>,
         columns: Vec<usize>,
         input_bytes: u64,
-    ) -> Result<HeldRows> {
+    ) -> Result<MaterializedRows> {
         let statistics = StatisticsContext::new().compute(&*plan, &StatisticsArgs::new())?;
         let statistics = Arc::unwrap_or_clone(statistics).to_inexact();
-        Ok(HeldRows { id, plan, columns, statistics, input_bytes })
+        Ok(MaterializedRows { id, plan, columns, statistics, input_bytes })
     }
 }
 
 /// The rows of one plan that are made once, by their numbers.
 #[derive(Debug, Default)]
-pub(crate) struct HeldPlans(Mutex<HashMap<u64, Arc<HeldRows>>>);
+pub(crate) struct MaterializedPlans(Mutex<HashMap<u64, Arc<MaterializedRows>>>);
 
-impl HeldPlans {
-    pub(crate) fn add(&self, rows: HeldRows) {
+impl MaterializedPlans {
+    pub(crate) fn add(&self, rows: MaterializedRows) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(rows.id, Arc::new(rows));
     }
 
-    fn get(&self, id: u64) -> Option<Arc<HeldRows>> {
+    fn get(&self, id: u64) -> Option<Arc<MaterializedRows>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 }
 
 /// Reads rows that are made once: a leaf, since the plan that makes them is planned already, and not once
 /// more for each reader. A plan that is cut has a reader of their stage instead.
-pub(crate) type HeldExec = LeafPlan<Held>;
+pub(crate) type MaterializedExec = LeafPlan<MaterializedReader>;
 
 /// The rows and columns of such a reader.
 #[derive(Debug)]
-pub(crate) struct Held {
-    pub(super) rows: Arc<HeldRows>,
+pub(crate) struct MaterializedReader {
+    pub(super) rows: Arc<MaterializedRows>,
     /// The columns to read, by their places in the rows.
     pub(super) projection: Vec<usize>,
     properties: Arc<PlanProperties>,
 }
 
-impl HeldExec {
+impl MaterializedExec {
     /// A reader of these columns of a table, of as many partitions as the plan is made for.
-    pub(super) fn new(plans: &HeldPlans, id: u64, columns: &[usize], partitions: usize) -> Result<HeldExec> {
+    pub(super) fn new(
+        plans: &MaterializedPlans,
+        id: u64,
+        columns: &[usize],
+        partitions: usize,
+    ) -> Result<MaterializedExec> {
         let Some(rows) = plans.get(id) else { return internal_err!("rows are read before they are planned") };
         let place = |column: &usize| {
             let place = rows.columns.iter().position(|known| known == column);
-            place.ok_or_else(|| internal_datafusion_err!("a column of held rows is not made"))
+            place.ok_or_else(|| internal_datafusion_err!("a column of materialized rows is not made"))
         };
         let projection = columns.iter().map(place).collect::<Result<Vec<usize>>>()?;
         let schema: SchemaRef = Arc::new(rows.plan.schema().project(&projection)?);
@@ -86,7 +91,7 @@ impl HeldExec {
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
-        Ok(LeafPlan(Held { rows, projection, properties: Arc::new(properties) }))
+        Ok(LeafPlan(MaterializedReader { rows, projection, properties: Arc::new(properties) }))
     }
 
     /// Bytes of the largest input of the rows.
@@ -97,14 +102,14 @@ impl HeldExec {
 
 /// Rows that are made once and that a plan reads, or that other ones of these read: each once, and after
 /// those that it reads itself.
-pub(super) fn held_rows(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Arc<HeldRows>>> {
+pub(super) fn materialized_rows(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Arc<MaterializedRows>>> {
     let (mut found, mut rest) = (BTreeMap::new(), vec![Arc::clone(plan)]);
     while let Some(plan) = rest.pop() {
         plan.apply(|node| {
-            if let Some(held) = node.downcast_ref::<HeldExec>()
-                && found.insert(held.rows.id, Arc::clone(&held.rows)).is_none()
+            if let Some(reader) = node.downcast_ref::<MaterializedExec>()
+                && found.insert(reader.rows.id, Arc::clone(&reader.rows)).is_none()
             {
-                rest.push(Arc::clone(&held.rows.plan));
+                rest.push(Arc::clone(&reader.rows.plan));
             }
             Ok(TreeNodeRecursion::Continue)
         })?;
@@ -112,8 +117,8 @@ pub(super) fn held_rows(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Arc<HeldRow
     Ok(found.into_values().collect())
 }
 
-impl Leaf for Held {
-    const NAME: &'static str = "HeldExec";
+impl Leaf for MaterializedReader {
+    const NAME: &'static str = "MaterializedExec";
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties

@@ -5,7 +5,7 @@ use super::reads::lateral_of;
 use super::same_rows::{is_dependent, is_of_table, is_same_each_time, reads_itself};
 use crate::error::Result;
 use crate::scanned::ScannedTable;
-use crate::stage::{HeldTable, held_tables, with_tables};
+use crate::stage::{MaterializedTable, materialized_tables, with_tables};
 use datafusion::common::Result as EngineResult;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The same rows, made once for all that read this plan.
-pub(super) fn held(rows: Arc<LogicalPlan>) -> EngineResult<Arc<LogicalPlan>> {
+pub(super) fn materialized(rows: Arc<LogicalPlan>) -> EngineResult<Arc<LogicalPlan>> {
     let known = Arc::clone(rows.schema());
-    let scan = HeldTable::new(rows)?.scan()?;
+    let scan = MaterializedTable::new(rows)?.scan()?;
     let own = columns(&scan).into_iter().zip(known.iter());
     let own = own.map(|(column, (table, field))| column.alias_qualified(table.cloned(), field.name()));
     projection(own.collect(), Arc::new(scan))
@@ -23,7 +23,7 @@ pub(super) fn held(rows: Arc<LogicalPlan>) -> EngineResult<Arc<LogicalPlan>> {
 
 /// The rows of a plan that depends on a row further out or on a parameter, whose parts that do not are made
 /// once. Other plans stay.
-pub(super) fn with_held_parts(plan: Arc<LogicalPlan>) -> EngineResult<Arc<LogicalPlan>> {
+pub(super) fn with_materialized_parts(plan: Arc<LogicalPlan>) -> EngineResult<Arc<LogicalPlan>> {
     if !is_dependent(&plan)? {
         return Ok(plan);
     }
@@ -38,7 +38,7 @@ pub(super) fn with_held_parts(plan: Arc<LogicalPlan>) -> EngineResult<Arc<Logica
         if is_of_table(&node) && is_same_each_time(&node)? {
             return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
         }
-        let rows = Arc::unwrap_or_clone(held(Arc::new(node))?);
+        let rows = Arc::unwrap_or_clone(materialized(Arc::new(node))?);
         Ok(Transformed::new(rows, true, TreeNodeRecursion::Jump))
     })?;
     Ok(Arc::new(changed.data))
@@ -46,7 +46,7 @@ pub(super) fn with_held_parts(plan: Arc<LogicalPlan>) -> EngineResult<Arc<Logica
 
 /// The operator whose values are compared with rows that are made once, where these may be others each time:
 /// they are read for equal ones, and once more for missing ones.
-pub(super) fn with_held_rows(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
+pub(super) fn with_materialized_rows(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
     node.map_expressions(|expr| {
         expr.transform_down(|mut part| {
             let subquery = match &mut part {
@@ -58,7 +58,7 @@ pub(super) fn with_held_rows(node: LogicalPlan) -> EngineResult<Transformed<Logi
             if is_same_each_time(rows)? || is_dependent(rows)? || reads_itself(rows)? {
                 return Ok(Transformed::no(part));
             }
-            subquery.subquery = held(Arc::clone(rows))?;
+            subquery.subquery = materialized(Arc::clone(rows))?;
             Ok(Transformed::yes(part))
         })
     })
@@ -70,7 +70,7 @@ pub(super) fn throughout(
     step: impl Fn(LogicalPlan) -> Result<LogicalPlan>,
 ) -> Result<LogicalPlan> {
     let (mut sources, mut has_other_types) = (BTreeMap::new(), false);
-    for (id, table) in held_tables(&plan)? {
+    for (id, table) in materialized_tables(&plan)? {
         let rows = LogicalPlan::clone(table.rows());
         let changed = step(with_tables(rows, &sources).and_then(|rows| typed(rows, has_other_types))?)?;
         has_other_types |= changed.schema().inner() != table.rows().schema().inner();
