@@ -127,7 +127,7 @@ fn narrowest(whole: i128) -> DataType {
 
 /// Whether a number that does not fit into the type of a column widens it, or is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beyond {
+pub(crate) enum OutOfRange {
     Refused,
     Widens,
 }
@@ -139,7 +139,7 @@ pub(crate) enum Beyond {
 pub(crate) fn of_exprs(
     left: (&Expr, &DataType),
     right: (&Expr, &DataType),
-    beyond: Beyond,
+    out_of_range: OutOfRange,
 ) -> Result<Option<DataType>> {
     let ((one, left), (other, right)) = (left, right);
     match (left, right) {
@@ -160,7 +160,7 @@ pub(crate) fn of_exprs(
         Plain::Float => DataType::Float64,
         Plain::Whole(whole) => match range(column) {
             Some((low, high)) if whole < low || high < whole => {
-                if beyond == Beyond::Refused {
+                if out_of_range == OutOfRange::Refused {
                     return Err(Error::Value(format!("Python integer {whole} out of bounds for {column}")));
                 }
                 of_numbers(column, &narrowest(whole)).unwrap_or(common)
@@ -199,7 +199,7 @@ pub(crate) fn unified(
     if own == other {
         return Ok((left, right));
     }
-    let common = match of_exprs((&left, &own), (&right, &other), Beyond::Widens)? {
+    let common = match of_exprs((&left, &own), (&right, &other), OutOfRange::Widens)? {
         Some(common) => common,
         None => of_values((&left, &own), (&right, &other))?,
     };
@@ -374,23 +374,26 @@ mod tests {
 
     #[test]
     fn a_number_of_the_program_takes_the_type_of_the_column() {
-        let met = |number: Expr, column: DataType, beyond| {
+        let met = |number: Expr, column: DataType, out_of_range| {
             let own = match &number {
                 Expr::Literal(value, _) => value.data_type(),
                 _ => unreachable!(),
             };
-            of_exprs((&col("x"), &column), (&number, &own), beyond)
+            of_exprs((&col("x"), &column), (&number, &own), out_of_range)
         };
-        let refused = |number, column| met(number, column, Beyond::Refused).unwrap();
+        let refused = |number, column| met(number, column, OutOfRange::Refused).unwrap();
         assert_eq!(refused(lit(1_i64), DataType::Int8), Some(DataType::Int8));
         assert_eq!(refused(lit(1_i64), DataType::UInt64), Some(DataType::UInt64));
         assert_eq!(refused(lit(0.1), DataType::Float32), Some(DataType::Float32));
         assert_eq!(refused(lit(0.1), DataType::Int8), Some(DataType::Float64));
         assert_eq!(refused(lit(1_i64), DataType::Boolean), Some(DataType::Int64));
         assert_eq!(refused(lit(true), DataType::Int16), Some(DataType::Int16));
-        assert_eq!(met(lit(128_i64), DataType::Int8, Beyond::Refused).unwrap_err().class(), "ValueError");
-        assert_eq!(met(lit(-1_i64), DataType::UInt64, Beyond::Refused).unwrap_err().class(), "ValueError");
-        assert_eq!(met(lit(128_i64), DataType::Int8, Beyond::Widens).unwrap(), Some(DataType::Int16));
-        assert_eq!(met(lit(-1_i64), DataType::UInt64, Beyond::Widens).unwrap(), Some(DataType::Float64));
+        assert_eq!(met(lit(128_i64), DataType::Int8, OutOfRange::Refused).unwrap_err().class(), "ValueError");
+        assert_eq!(
+            met(lit(-1_i64), DataType::UInt64, OutOfRange::Refused).unwrap_err().class(),
+            "ValueError"
+        );
+        assert_eq!(met(lit(128_i64), DataType::Int8, OutOfRange::Widens).unwrap(), Some(DataType::Int16));
+        assert_eq!(met(lit(-1_i64), DataType::UInt64, OutOfRange::Widens).unwrap(), Some(DataType::Float64));
     }
 }

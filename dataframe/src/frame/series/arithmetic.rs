@@ -6,7 +6,7 @@ use super::{Operand, Series};
 use crate::error::{Error, Result};
 use crate::frame::Frame;
 use crate::functions::arithmetic::{floordiv, negative_exponent, pow, present, rem};
-use crate::promotion::{Beyond, as_type, of_exprs};
+use crate::promotion::{OutOfRange, as_type, of_exprs};
 use crate::value::{Value, is_text};
 use arrow::datatypes::DataType;
 use datafusion::functions::expr_fn::abs;
@@ -127,7 +127,7 @@ pub(super) fn arithmetic(
         let (left, right) = types;
         return Err(Error::Type(format!("unsupported operand types for {sign}: {left} and {right}")));
     }
-    match of_exprs((&left, &types.0), (&right, &types.1), Beyond::Refused)? {
+    match of_exprs((&left, &types.0), (&right, &types.1), OutOfRange::Refused)? {
         // Truth values are numbers here.
         Some(common) => {
             let common = if common == DataType::Boolean { DataType::Int64 } else { common };

@@ -5,7 +5,7 @@ use super::mapped::{is_held, mapped};
 use crate::error::{Error, Result};
 use crate::functions::arithmetic::{clip, present};
 use crate::functions::rows::{ROUND, call};
-use crate::promotion::{Beyond, as_type, of_exprs};
+use crate::promotion::{OutOfRange, as_type, of_exprs};
 use crate::value::{Value, is_text};
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -54,7 +54,7 @@ pub(crate) fn clipped(expr: Expr, dtype: &DataType, lower: &Value, upper: &Value
     // A bound that is no number of the column's type widens it.
     let mut common = dtype.clone();
     for (bound, of) in bounds.iter().filter(|(_, of)| *of != DataType::Null) {
-        match of_exprs((&expr, &common), (bound, of), Beyond::Widens)? {
+        match of_exprs((&expr, &common), (bound, of), OutOfRange::Widens)? {
             Some(wider) => common = wider,
             // Texts, and times, of the column's own form.
             None if common == *of || (is_text(&common) && is_text(of)) => {}

@@ -1,7 +1,7 @@
 //! Values in place of others, by pairs of them.
 
 use crate::error::Result;
-use crate::promotion::{Beyond, as_type, of_exprs};
+use crate::promotion::{OutOfRange, as_type, of_exprs};
 use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::functions::expr_fn as functions;
@@ -20,7 +20,7 @@ pub(crate) fn mapped(expr: &Expr, pairs: &[(Value, Value)], otherwise: (Expr, &D
             continue;
         }
         let number = lit(to.0.clone());
-        common = match of_exprs((&otherwise, &common), (&number, &to.dtype()), Beyond::Widens)? {
+        common = match of_exprs((&otherwise, &common), (&number, &to.dtype()), OutOfRange::Widens)? {
             Some(met) => met,
             None if common.is_null() => to.dtype(),
             // Decimals stay what they are if they have the number, which a float has only nearly.

@@ -4,7 +4,7 @@ use super::arithmetic::arithmetic;
 use super::expr::{known, truth};
 use super::{Operand, Series};
 use crate::error::{Error, Result};
-use crate::promotion::{Beyond, as_type, of_exprs};
+use crate::promotion::{OutOfRange, as_type, of_exprs};
 use crate::value::is_text;
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -140,7 +140,7 @@ impl Operator {
 /// Two values in a type in which they compare as they are: numbers in that of both, but whole numbers with
 /// and without a sign as decimals, which hold all of them.
 pub(crate) fn comparable(left: Expr, right: Expr, types: &(DataType, DataType)) -> Result<(Expr, Expr)> {
-    let Some(common) = of_exprs((&left, &types.0), (&right, &types.1), Beyond::Widens)? else {
+    let Some(common) = of_exprs((&left, &types.0), (&right, &types.1), OutOfRange::Widens)? else {
         return Ok((left, right));
     };
     let whole = types.0.is_integer() && types.1.is_integer();
