@@ -1,8 +1,6 @@
 //! Tables as texts and as HTML, as pandas prints them.
 
 use crate::error::Result;
-use crate::frame::DataFrame;
-use crate::frame::series::Series;
 use crate::length_text::{form_of, length_texts};
 use crate::table::Table;
 use crate::value::Value;
@@ -361,29 +359,5 @@ impl fmt::Display for Table {
             write!(f, "\n\n[{} rows x {} columns]", self.len(), columns.len())?;
         }
         Ok(())
-    }
-}
-
-/// Name and type of the series; the values are not computed.
-impl fmt::Display for Series {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.dtype() {
-            Ok(dtype) => write!(f, "Series[{}: {dtype}]", self.label()),
-            Err(error) => write!(f, "Series[{error}]"),
-        }
-    }
-}
-
-/// The labels and types of the columns; the rows are not computed.
-impl fmt::Display for DataFrame {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.dtypes() {
-            Ok(columns) => {
-                let columns: Vec<String> =
-                    columns.iter().map(|(label, dtype)| format!("{label}: {dtype}")).collect();
-                write!(f, "DataFrame[{}]", columns.join(", "))
-            }
-            Err(error) => write!(f, "DataFrame[{error}]"),
-        }
     }
 }

@@ -10,6 +10,7 @@ mod compare;
 mod computation;
 mod counts;
 mod day_times;
+mod display;
 mod dummies;
 mod duplicates;
 mod extremes;
