@@ -141,8 +141,6 @@ pub(crate) fn config(settings: Settings) -> SessionConfig {
     let options = config.options_mut();
     pin(options);
     settings.choose(options);
-    // It would name a column of a frame twice that an expression reads a field of.
-    options.optimizer.enable_leaf_expression_pushdown = false;
     config
 }
 
@@ -162,7 +160,7 @@ pub(crate) fn pin(options: &mut ConfigOptions) {
     // Operators that have no form as bytes.
     options.optimizer.enable_piecewise_merge_join = false;
     options.optimizer.enable_window_topn = false;
-    keep_order_of_subqueries(options);
+    answer_all_queries(options);
     // The first value of values that are all there may be missing for the physical plan only.
     options.execution.skip_physical_aggregate_schema_check = true;
     // An idle partition would read files of its siblings, each of which runs as a task of its own: a task
@@ -191,9 +189,13 @@ pub(crate) fn session(settings: Settings) -> SessionState {
     built(parts(config(settings)))
 }
 
-/// `SELECT * FROM (SELECT .. ORDER BY x) LIMIT 2` has the first rows by `x`, as in other databases.
-pub(crate) fn keep_order_of_subqueries(options: &mut ConfigOptions) {
+/// Settings without which some queries have other rows, or none. Plans that are only shown have them, too.
+pub(crate) fn answer_all_queries(options: &mut ConfigOptions) {
+    // `SELECT * FROM (SELECT .. ORDER BY x) LIMIT 2` has the first rows by `x`, as in other databases.
     options.sql_parser.enable_subquery_sort_elimination = false;
+    // The rule moves `s.x` into the projection that names the columns of a table, `t.s AS s`, and adds the
+    // column `t.s` there: a second `s`, which no plan may have.
+    options.optimizer.enable_leaf_expression_pushdown = false;
 }
 
 /// The parts of a session but for its functions, which come when it is built.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | statements of a session | `session`, `watched` |
 //! | the states that statements are planned in | `states` |
-//! | clauses that are refused or written in another way | `understood` |
+//! | clauses that are refused or written in another way | `understood`, `forms` |
 //! | subqueries in orders, windows, joins and sets of groups | `asked`, `grouped` |
 //! | orders by keys whose bounds nobody knows | `sort_keys` |
 //! | subqueries that depend on the row around them | `dependent`, `laterals`, `combinations`, `combined_joins`, `plain`, `reads`, `same_rows` |
@@ -18,6 +18,7 @@
 //! | columns that a projection computes for an operator | `below` |
 //! | columns of plans | `plans` |
 //! | names of columns in other letters | `letters` |
+//! | fields of columns behind the names of tables | `fields` |
 //! | names of rows that are compared with a value | `compared_names` |
 //! | the bound on subqueries within each other | `levels` |
 //! | the bound on operators within each other | `depth` |
@@ -53,10 +54,12 @@ mod digits;
 mod distinct_from;
 mod distinct_names;
 mod explain;
+mod fields;
 mod file_options;
 mod file_tables;
 mod files;
 mod floats;
+mod forms;
 mod grouped;
 mod keys;
 mod lateral_sides;

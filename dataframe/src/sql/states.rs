@@ -1,7 +1,7 @@
 //! The states that statements are planned in: those of frames, with the planners that SQL needs.
 
 use super::{lateral_sides, zone_types};
-use crate::engine::{Settings, built, config, keep_order_of_subqueries, parts};
+use crate::engine::{Settings, answer_all_queries, built, config, parts};
 use crate::read::json_lines::JsonLinesFactory;
 use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::SessionConfig;
@@ -15,7 +15,7 @@ pub(super) fn of_query() -> SessionState {
 /// The state of a user's session, who sees and changes its options.
 pub(super) fn of_session(partitions: usize) -> SessionState {
     let mut config = SessionConfig::new().with_target_partitions(partitions.max(1));
-    keep_order_of_subqueries(config.options_mut());
+    answer_all_queries(config.options_mut());
     // As `read_parquet`: of nanoseconds, years after 2262 would be other ones.
     config.options_mut().execution.parquet.coerce_int96 = Some("us".to_owned());
     let mut state = with_planners(config.with_information_schema(true));

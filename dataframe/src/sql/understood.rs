@@ -9,8 +9,8 @@
 
 use super::counted_sets::mark_counted;
 use super::depth::flatten;
-use super::distinct_from::end_operands;
 use super::distinct_names::name_apart;
+use super::forms::write_forms;
 use super::limits::write_limits;
 use super::value_names::name_values;
 use crate::error::{Error, Result};
@@ -41,14 +41,12 @@ pub(super) fn understand(statement: &mut Statement, is_scalar: &dyn Fn(&str) -> 
                 // The columns of such a table are those of the query, which may have missing values.
                 refuse(has_rule && table.query.is_some(), "NOT NULL of a table AS a query")?;
             }
-            flatten(&mut **statement)?;
-            end_operands(&mut **statement)?;
+            write_forms(&mut **statement)?;
             statement.visit(&mut reader)
         }
         Statement::CopyTo(copy) => match &mut copy.source {
             CopyToSource::Query(query) => {
-                flatten(&mut **query)?;
-                end_operands(&mut **query)?;
+                write_forms(&mut **query)?;
                 query.visit(&mut reader)
             }
             CopyToSource::Relation(_) => ControlFlow::Continue(()),
@@ -60,10 +58,7 @@ pub(super) fn understand(statement: &mut Statement, is_scalar: &dyn Fn(&str) -> 
         }
         Statement::Reset(_) => ControlFlow::Continue(()),
     };
-    match read {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    read.break_value().map_or(Ok(()), Err)
 }
 
 struct Reader<'a> {

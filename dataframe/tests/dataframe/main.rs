@@ -27,6 +27,7 @@ mod server;
 mod skew;
 mod small_memory;
 mod sql;
+mod sql_columns;
 mod sql_mistakes;
 #[cfg(feature = "sqlite")]
 mod sqlite;
