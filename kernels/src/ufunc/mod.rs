@@ -10,6 +10,7 @@ mod functions;
 mod map;
 mod number;
 mod real;
+mod required;
 mod special;
 mod unary;
 mod vector_math;
@@ -187,6 +188,8 @@ operations! {
     Radians "radians" Real,
     Real "real" Magnitude,
     Reciprocal "reciprocal" NumberOrBool,
+    RequireFinite "require_finite" Real,
+    RequireNotInfinite "require_not_infinite" Real,
     Rgamma "rgamma" Special,
     Rint "rint" Inexact,
     Sign "sign" Number,

@@ -3,6 +3,7 @@
 use super::UnaryOp;
 use super::functions as f;
 use super::map::{Map1, Operand, UnaryFn};
+use super::required::required;
 use crate::chunk::Buffer;
 use crate::cpu;
 use crate::dtype::{DType, Kind};
@@ -137,6 +138,7 @@ impl Call<'_> {
             NormalQuantile => floats!(self, f::NormalQuantile),
             Radians => floats!(self, f::Radians),
             Reciprocal => floats!(self, f::Reciprocal),
+            RequireFinite | RequireNotInfinite => self.require(),
             Rgamma => floats!(self, f::Rgamma),
             Rint => floats!(self, f::Rint),
             Sign => floats!(self, f::FloatSign),
@@ -151,6 +153,15 @@ impl Call<'_> {
             Tanh => floats!(self, f::Tanh),
             Trunc => floats!(self, f::Trunc),
             BitwiseCount | Invert | LogicalNot => self.refuse(),
+        }
+    }
+
+    fn require(&mut self) -> Result<(), KernelError> {
+        let takes_nan = self.op == UnaryOp::RequireNotInfinite;
+        match self.dtype {
+            DType::F32 => required::<f32>(self.x.arg(self.n), self.out, self.n, takes_nan),
+            DType::F64 => required::<f64>(self.x.arg(self.n), self.out, self.n, takes_nan),
+            _ => self.refuse(),
         }
     }
 

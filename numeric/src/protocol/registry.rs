@@ -47,11 +47,13 @@ pub struct Operation {
 }
 
 /// Building blocks of other functions, without a name in NumPy.
-const PARTS: [UnaryOp; 5] = [
+const PARTS: [UnaryOp; 7] = [
     UnaryOp::FrexpExponent,
     UnaryOp::FrexpMantissa,
     UnaryOp::I0,
     UnaryOp::NormalQuantile,
+    UnaryOp::RequireFinite,
+    UnaryOp::RequireNotInfinite,
     UnaryOp::SpacingHalf,
 ];
 const BINARY_PARTS: [BinaryOp; 2] = [BinaryOp::FromParts, BinaryOp::NextafterHalf];
