@@ -42,6 +42,19 @@ pub trait Estimator {
         true
     }
 
+    /// Whether samples may have NaN, which stands for a missing value: scikit-learn's tag `allow_nan`, by
+    /// which selectors of features know what they may hand on.
+    ///
+    /// ```
+    /// use tharsis_learn::base::Estimator;
+    /// use tharsis_learn::linear_model::Ridge;
+    /// use tharsis_learn::tree::DecisionTreeRegressor;
+    /// assert!(DecisionTreeRegressor::new().takes_nan() && !Ridge::new().takes_nan());
+    /// ```
+    fn takes_nan(&self) -> bool {
+        false
+    }
+
     /// Whether a fit is a model that was there before, whatever the samples:
     /// [`FrozenEstimator`](crate::frozen::FrozenEstimator).
     fn is_frozen(&self) -> bool {
@@ -63,7 +76,7 @@ pub trait Estimator {
 /// Models that map samples to other samples.
 pub trait Transform {
     /// The mapped samples, as an expression: (n, d) to (n, k). Carries a `ValueError` if the number of
-    /// features is not that of the fit.
+    /// features is not that of the fit; when run for infinity, and for NaN unless it is a missing value.
     fn transform(&self, x: &Tensor) -> Tensor;
 
     /// scikit-learn's `inverse_transform`: samples from what they were mapped to, as an expression; none if
@@ -102,7 +115,8 @@ pub trait Predict {
     fn name(&self) -> &'static str;
 
     /// The predictions, as an expression: (n, d) to (n,), or to (n, k) for several targets. Carries a
-    /// `ValueError` if the number of features is not that of the fit.
+    /// `ValueError` if the number of features is not that of the fit; when run for infinity, and for NaN
+    /// unless it is a missing value.
     fn predict(&self, x: &Tensor) -> Tensor;
 
     /// scikit-learn's `classes_`, ascending; (k,). None of models that tell no classes, and of those that

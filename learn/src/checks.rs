@@ -3,8 +3,8 @@
 use crate::engine::Engine;
 use crate::options::FitOptions;
 use tharsis_graph::Error as GraphError;
-use tharsis_graph::ops::Require;
-use tharsis_kernels::Kind;
+use tharsis_kernels::{Kind, UnaryOp};
+use tharsis_numeric::elementwise::unary;
 use tharsis_numeric::{DType, Error, Result, Tensor, where_};
 
 /// Arrays of the size of a matrix that exist at the same time while it is decomposed in this process.
@@ -321,7 +321,7 @@ impl Training {
     }
 }
 
-/// Whether an estimator takes NaN for a value that is missing.
+/// Whether an estimator takes NaN for a value that is missing. Infinity is an error in both cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nan {
     /// NaN is left out.
@@ -330,15 +330,53 @@ pub(crate) enum Nan {
     Refused,
 }
 
-/// The samples for a model that was fitted on so many features, in float64.
+/// The samples for a model that was fitted on so many features, in float64. They carry a `ValueError` when
+/// run for NaN and infinity.
 ///
 /// # Errors
 /// The error that the tensor carries; `ValueError` for other than two axes, complex numbers, or another
 /// number of features.
 #[track_caller]
 pub(crate) fn samples_for(model: &str, x: &Tensor, columns: usize) -> Result<Tensor> {
+    checked_for(model, x, columns, Nan::Refused)
+}
+
+/// As [`samples_for`], where NaN may stand for missing values.
+///
+/// # Errors
+/// As there.
+#[track_caller]
+pub(crate) fn checked_for(model: &str, x: &Tensor, columns: usize, nan: Nan) -> Result<Tensor> {
+    check_samples(model, x, columns)?;
+    Ok(finite(x, nan).astype(DType::F64))
+}
+
+/// As [`samples_for`], without a look at the numbers: for models that take all, or check them in the kernel
+/// that reads them.
+///
+/// # Errors
+/// As there.
+#[track_caller]
+pub(crate) fn unchecked_for(model: &str, x: &Tensor, columns: usize) -> Result<Tensor> {
     check_samples(model, x, columns)?;
     Ok(x.astype(DType::F64))
+}
+
+/// The same numbers, which carry a `ValueError` in scikit-learn's words when run for infinity, and for NaN if
+/// it is refused.
+///
+/// The check is an element-wise function of its own, fused with the arithmetic that reads the numbers. So
+/// there is no second pass, and no result that has to show what was read.
+#[track_caller]
+pub(crate) fn finite(x: &Tensor, nan: Nan) -> Tensor {
+    let check = match nan {
+        Nan::Missing => UnaryOp::RequireNotInfinite,
+        Nan::Refused => UnaryOp::RequireFinite,
+    };
+    match x.dtype() {
+        Ok(dtype) if dtype.is_float() => unary(check, x),
+        _ => x.clone(),
+    }
 }
 
 /// Checks the samples for a model that was fitted on so many features.
@@ -365,14 +403,6 @@ pub(crate) fn check_samples(model: &str, x: &Tensor, columns: usize) -> Result<(
 pub(crate) fn samples_of_any(x: &Tensor) -> Result<Tensor> {
     check_matrix(x)?;
     Ok(x.astype(DType::F64))
-}
-
-/// A result of numbers, where all of these are finite. Carries a `ValueError` when run otherwise: for maps
-/// whose results would not show what was read.
-#[track_caller]
-pub(crate) fn of_finite(made: &Tensor, is_finite: &Tensor) -> Tensor {
-    let message = "Input X contains NaN, infinity or a value too large for dtype('float64').".to_owned();
-    Tensor::apply(Require { message }, &[made, is_finite])
 }
 
 /// A result in the dtype of the samples if that is of floats: as in scikit-learn, maps keep float32.

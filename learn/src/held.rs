@@ -98,6 +98,8 @@ pub(crate) trait Held: Send + Sync {
     /// Whether a fit takes weights of samples.
     fn takes_weights(&self) -> bool;
 
+    fn takes_nan(&self) -> bool;
+
     /// Whether a fit is a model that was there before.
     fn is_frozen(&self) -> bool;
 
@@ -153,6 +155,10 @@ where
 
     fn takes_weights(&self) -> bool {
         Estimator::takes_weights(self)
+    }
+
+    fn takes_nan(&self) -> bool {
+        Estimator::takes_nan(self)
     }
 
     fn is_frozen(&self) -> bool {
@@ -299,6 +305,10 @@ impl<T: Tells> Estimator for AnyEstimator<T> {
 
     fn takes_weights(&self) -> bool {
         self.held.takes_weights()
+    }
+
+    fn takes_nan(&self) -> bool {
+        self.held.takes_nan()
     }
 
     fn is_frozen(&self) -> bool {
@@ -554,6 +564,11 @@ impl<T: Tells> Together<T> {
     /// Whether all estimators take weights of samples.
     pub(crate) fn takes_weights(&self) -> bool {
         self.there().all(|(_, estimator)| estimator.held.takes_weights())
+    }
+
+    /// Whether NaN may stand for missing values in samples of all estimators.
+    pub(crate) fn takes_nan(&self) -> bool {
+        self.there().all(|(_, estimator)| estimator.held.takes_nan())
     }
 
     /// Parameters of the estimators, behind their names; the name of one that is left out, and that it is.

@@ -2,7 +2,7 @@
 
 use crate::Setting;
 use crate::base::{Estimator, FitOptions, Predict, Transform, predicts};
-use crate::checks::{Nan, Training, of_finite, refused};
+use crate::checks::{Nan, Training, finite, refused};
 use crate::params::{Parameter, estimator, words};
 use crate::saved::{Save, saved};
 use crate::show;
@@ -318,7 +318,7 @@ impl FittedIsotonicRegression {
                     "X has {columns} features, but {NAME} is expecting 1 features as input."
                 )));
             }
-            _ => as_column(x)?.astype(DType::F64).squeeze(Some(&[1])),
+            _ => finite(&as_column(x)?, Nan::Refused).astype(DType::F64).squeeze(Some(&[1])),
         };
         let [points, heights] = [&self.x_thresholds, &self.y_thresholds]
             .map(|numbers| Tensor::from_elements(&[numbers.len()], &numbers.to_vec()));
@@ -327,7 +327,6 @@ impl FittedIsotonicRegression {
             _ => None,
         };
         let line = place.interp(&points, &heights, Beyond { left: outside, right: outside, period: None });
-        let line = of_finite(&line, &place.isfinite());
         if self.out_of_bounds != OutOfBounds::Raise || self.x_thresholds.len() == 1 {
             return Ok(line);
         }

@@ -10,9 +10,9 @@ use tharsis_numeric::{Axes, DType, Result, Tensor, concatenate, where_};
 /// Most classes of a classifier. A sample is told apart from each of them, so states and chunks are so many
 /// times as large.
 const CLASSES_MAX: u64 = 1 << 14;
-/// The error of scores that are NaN.
-const NO_SCORE: &str = "Input X contains NaN. If it does not, it contains infinity, or scores of the model are beyond \
-                        float64: scale the features down.";
+/// The error of scores that are NaN or infinite, though the samples are finite.
+const NO_SCORE: &str =
+    "Samples have no label: scores of the model are beyond float64, or NaN. Scale the features down.";
 
 /// A target of one axis, or of one column; (n,).
 #[track_caller]

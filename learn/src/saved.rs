@@ -22,7 +22,7 @@ use twox_hash::XxHash3_64;
 const MARK: &[u8; 8] = b"\x93tlearn\n";
 /// The version of the format: another one for another layout of any model. A test compares the layouts of all
 /// models with recorded ones.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes of the checksum.
 const SUM_BYTES: usize = 8;
 /// Longest name of a model.

@@ -5,7 +5,7 @@ use super::initial::{Draw, Init};
 use super::k_means::KMeans;
 use crate::base::{Estimator, FitOptions, Predict, Task, Transform};
 use crate::bounds::{check_count, check_not_negative};
-use crate::checks::{Training, of_finite, refused, samples_for};
+use crate::checks::{Training, refused, samples_for};
 use crate::dense::tensor;
 use crate::params::{estimator, words};
 use crate::passes::{ColumnSums, Lloyd};
@@ -333,7 +333,7 @@ impl FittedBisectingKMeans {
     #[track_caller]
     pub fn predict(&self, x: &Tensor) -> Tensor {
         match samples_for(NAME, x, self.columns) {
-            Ok(samples) => of_finite(&self.told(&samples), &samples.isfinite().all(1)),
+            Ok(samples) => self.told(&samples),
             Err(error) => Tensor::from(error),
         }
     }

@@ -1,7 +1,7 @@
 //! Labels and distances of samples by centres of clusters.
 
 use crate::base::FitOptions;
-use crate::checks::{Training, in_dtype_of, of_finite, samples_for};
+use crate::checks::{Training, in_dtype_of, samples_for};
 use crate::dense::tensor;
 use crate::passes::{Lloyd, relative_distances};
 use ndarray::{Array1, Array2, Axis};
@@ -12,13 +12,13 @@ use tharsis_numeric::{Result, Tensor};
 #[track_caller]
 pub(super) fn nearest(model: &str, x: &Tensor, centers: &Array2<f64>) -> Tensor {
     match distances(model, x, centers) {
-        Ok(distances) => of_finite(&distances.argmin(1), &x.isfinite().all(1)),
+        Ok(distances) => distances.argmin(1),
         Err(error) => Tensor::from(error),
     }
 }
 
 /// The distance of each sample to each centre; (n, d) to (n, k). Carries a `ValueError` for another number of
-/// features.
+/// features, and when run for NaN and infinity.
 #[track_caller]
 pub(super) fn between(model: &str, x: &Tensor, centers: &Array2<f64>) -> Tensor {
     match samples_for(model, x, centers.ncols()) {

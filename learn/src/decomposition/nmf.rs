@@ -418,7 +418,7 @@ impl FittedNMF {
     fn transformed(&self, x: &Tensor) -> Result<Tensor> {
         let (count, columns) = self.components.dim();
         let samples = samples_for(NAME, x, columns)?;
-        let is_sound = samples.greater_equal(0.0).logical_and(samples.isfinite());
+        let is_sound = samples.greater_equal(0.0);
         let message = "Negative values in data passed to NMF (input X)".to_owned();
         let samples = Tensor::apply(tharsis_graph::ops::Require { message }, &[&samples, &is_sound]);
         let products = products(&samples, &self.components, self.penalties[0]);

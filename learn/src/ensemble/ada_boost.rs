@@ -3,7 +3,7 @@
 use super::importances::tree_importances;
 use crate::base::{Estimator, FitOptions, Predict, classifies, predicts};
 use crate::bounds::{check_count, check_positive};
-use crate::checks::{Nan, Training, refused};
+use crate::checks::{Nan, Training, finite, refused};
 use crate::dense::tensor;
 use crate::held::{
     AnyClassifier, AnyEstimator, AnyRegressor, Classifies, FittedAny, Importances, Regresses, Tells, holds,
@@ -495,7 +495,8 @@ impl FittedAdaBoostClassifier {
     /// The labels of samples (n, d), as an expression; (n,), int64.
     ///
     /// # Errors
-    /// Those that the predictions of the models carry.
+    /// Those that the predictions of the models carry; `ValueError` when run for NaN and infinity, which
+    /// trees alone would take.
     #[track_caller]
     pub fn predict(&self, x: &Tensor) -> Tensor {
         let decisions = self.decision_function(x);
@@ -513,10 +514,10 @@ impl FittedAdaBoostClassifier {
     /// As [`predict`](FittedAdaBoostClassifier::predict).
     #[track_caller]
     pub fn decision_function(&self, x: &Tensor) -> Tensor {
-        let count = self.classes.len();
+        let (count, x) = (self.classes.len(), finite(x, Nan::Refused));
         let positions = tharsis_numeric::arange(count);
         let votes = self.estimators.iter().zip(&self.estimator_weights).map(|(model, &weight)| {
-            let is_told = model.predict(x).expand_dims(1).equal(&positions);
+            let is_told = model.predict(&x).expand_dims(1).equal(&positions);
             where_(&is_told, weight, if count < 2 { 0.0 } else { -weight / (count as f64 - 1.0) })
         });
         let all: f64 = self.estimator_weights.iter().sum();
@@ -559,10 +560,13 @@ impl FittedAdaBoostRegressor {
     /// The median of what the models predict for samples (n, d), by their weights, as an expression; (n,).
     ///
     /// # Errors
-    /// Those that the predictions of the models carry.
+    /// Those that the predictions of the models carry; `ValueError` when run for NaN and infinity, which
+    /// trees alone would take.
     #[track_caller]
     pub fn predict(&self, x: &Tensor) -> Tensor {
-        let told: Vec<Tensor> = self.estimators.iter().map(|model| model.predict(x).expand_dims(1)).collect();
+        let x = finite(x, Nan::Refused);
+        let told: Vec<Tensor> =
+            self.estimators.iter().map(|model| model.predict(&x).expand_dims(1)).collect();
         let told = tharsis_numeric::concatenate(&told.iter().collect::<Vec<_>>(), 1);
         let order = told.argsort(1);
         let count = self.estimators.len();

@@ -3,7 +3,7 @@
 use super::drawn::Drawn;
 use crate::base::{ByClass, Estimator, FitOptions, Predict, Task, predicts};
 use crate::bounds::check_count;
-use crate::checks::{Training, refused, samples_for};
+use crate::checks::{Training, refused, unchecked_for};
 use crate::dense::positions;
 use crate::held::{
     AnyClassifier, AnyEstimator, AnyRegressor, Classifies, FittedAny, Regresses, Tells, holds,
@@ -234,7 +234,7 @@ impl<T: Tells> Bag<T> {
         x: &Tensor,
         tell: impl Fn(&FittedAny<T>, &Tensor) -> Result<Tensor>,
     ) -> Result<Vec<Tensor>> {
-        let x = samples_for(name, x, self.columns)?;
+        let x = unchecked_for(name, x, self.columns)?;
         self.models
             .iter()
             .map(|(features, model)| tell(model, &selected(&x, features, self.columns)))
@@ -412,6 +412,10 @@ impl Estimator for BaggingClassifier {
         self.bagging.estimator.takes_weights()
     }
 
+    fn takes_nan(&self) -> bool {
+        self.bagging.estimator.takes_nan()
+    }
+
     #[track_caller]
     fn fit_any(
         &self,
@@ -444,6 +448,10 @@ impl Estimator for BaggingRegressor {
 
     fn takes_weights(&self) -> bool {
         self.bagging.estimator.takes_weights()
+    }
+
+    fn takes_nan(&self) -> bool {
+        self.bagging.estimator.takes_nan()
     }
 
     #[track_caller]

@@ -191,6 +191,10 @@ impl FittedHistGradientBoostingClassifier {
 impl Estimator for HistGradientBoostingClassifier {
     type Fitted = FittedHistGradientBoostingClassifier;
 
+    fn takes_nan(&self) -> bool {
+        true
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

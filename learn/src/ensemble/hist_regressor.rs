@@ -178,6 +178,10 @@ impl FittedHistGradientBoostingRegressor {
 impl Estimator for HistGradientBoostingRegressor {
     type Fitted = FittedHistGradientBoostingRegressor;
 
+    fn takes_nan(&self) -> bool {
+        true
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

@@ -1,7 +1,7 @@
 //! Outliers: samples that few random splits part from all others.
 
 use crate::base::{Estimator, FitOptions, predicts};
-use crate::checks::{Nan, Training, refused};
+use crate::checks::{Training, refused};
 use crate::params::{Auto, parameters};
 use crate::saved::saved;
 use crate::show;
@@ -30,7 +30,8 @@ const EULER: f64 = 0.577_215_664_901_532_9;
 /// scikit-learn's `IsolationForest`: outliers are samples that random splits isolate soon.
 ///
 /// Each tree has a few samples, drawn without replacement, and is made in this process; all samples are read
-/// once to be checked, and once more for a `contamination`. Weights of samples are refused.
+/// once for a `contamination`. NaN is a value that is missing, and infinity a number beyond all others.
+/// Weights of samples are refused.
 ///
 /// ```
 /// use tharsis_learn::ensemble::IsolationForest;
@@ -158,13 +159,13 @@ impl IsolationForest {
     /// ```
     /// use tharsis_learn::ensemble::IsolationForest;
     /// use tharsis_numeric::array;
-    /// let refused = IsolationForest::new().fit(&array([1.0, f64::NAN]).reshape(&[1, 2]), ..);
-    /// assert!(refused.unwrap_err().to_string().contains("contains NaN (first in column 1)"));
+    /// let refused = IsolationForest::new().fit(&array([1.0, 2.0]), ..);
+    /// assert!(refused.unwrap_err().to_string().starts_with("Expected 2D array, got 1D array instead."));
     /// ```
     ///
     /// # Errors
     /// `ValueError` for parameters out of their ranges, samples of other than two axes, without features,
-    /// complex, NaN or infinite, and for weights; errors of the passes.
+    /// complex, and for weights; errors of the passes.
     #[track_caller]
     pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedIsolationForest> {
         self.fit_any(x, None, &options.into())
@@ -235,11 +236,20 @@ fn isolated(rows: ArrayView2<'_, f64>, key: Key, depth_max: usize) -> Tree {
             continue;
         };
         let left = nodes.len();
-        let missing_left = false;
+        let is_below = |row: usize| rows[[row, feature]] <= threshold;
+        let is_missing = |row: usize| rows[[row, feature]].is_nan();
+        // As in scikit-learn: missing values go to a side that is drawn, and new ones, where the fit had
+        // none, with most samples.
+        let missing_left = if members.iter().any(|&row| is_missing(row)) {
+            drawn += 1;
+            key.bits(drawn) & 1 == 0
+        } else {
+            members.len() < 2 * members.iter().filter(|&&row| is_below(row)).count()
+        };
         nodes[node] =
             Node { feature: feature as u32, left: left as u32, threshold, bin: MISSING, missing_left };
         let (below, above): (Vec<usize>, Vec<usize>) =
-            members.into_iter().partition(|&row| rows[[row, feature]] <= threshold);
+            members.into_iter().partition(|&row| is_below(row) || missing_left && is_missing(row));
         for (child, members) in [(left, below), (left + 1, above)] {
             nodes.push(Node::leaf());
             values.push(0.0);
@@ -249,7 +259,8 @@ fn isolated(rows: ArrayView2<'_, f64>, key: Key, depth_max: usize) -> Tree {
     Tree { nodes, values, width: 1, column: 0 }
 }
 
-/// A feature in which rows differ, and a threshold between them. `None` if all rows are the same.
+/// A feature in which rows differ, and a threshold between them. NaN differs from no number. `None` if all
+/// rows are the same.
 fn question(rows: ArrayView2<'_, f64>, members: &[usize], key: Key, drawn: &mut u64) -> Option<(usize, f64)> {
     if members.len() < 2 {
         return None;
@@ -299,7 +310,7 @@ impl FittedIsolationForest {
     /// ```
     ///
     /// # Errors
-    /// `ValueError` for another number of features; when run for NaN and infinity.
+    /// `ValueError` for another number of features.
     #[track_caller]
     pub fn predict(&self, x: &Tensor) -> Tensor {
         where_(&self.decision_function(x).less(0.0), -1, 1).astype(DType::I64)
@@ -360,6 +371,10 @@ impl Estimator for IsolationForest {
         false
     }
 
+    fn takes_nan(&self) -> bool {
+        true
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedIsolationForest> {
         self.check()?;
@@ -367,14 +382,10 @@ impl Estimator for IsolationForest {
             return Err(refused("IsolationForest does not support sample_weight."));
         }
         let training = Training::unsupervised(NAME, x, options)?;
-        let is_finite = training.x.isfinite().all(..);
-        if training.engine.run(&[&is_finite])?.iter().any(|found| found.sum() == 0.0) {
-            training.explain_not_finite(Nan::Refused)?;
-        }
         let max_samples = self.max_samples.0.unwrap_or(SAMPLES).min(training.rows);
         let trees = self.trees(&training, max_samples, options.chosen_executor().limits().memory_bytes)?;
         let scale = 1.0 / trees.len() as f64;
-        let trees = Trees::new(trees, training.columns, (vec![0.0], scale), Values::Finite);
+        let trees = Trees::new(trees, training.columns, (vec![0.0], scale), Values::Any);
         let offset = match self.contamination.0 {
             None => -0.5,
             Some(share) => {
@@ -427,6 +438,23 @@ mod tests {
         assert_eq!(ways[2], ways[3]);
         assert!(ways.iter().all(|&way| (1.0..=3.0).contains(&way)), "{ways:?}");
         assert_eq!(tree.leaves(), 3);
+    }
+
+    #[test]
+    fn missing_values_go_to_one_side_and_divide_no_others() {
+        let rows = ndarray::arr2(&[[f64::NAN], [1.0], [f64::NAN], [4.0]]);
+        let sides: Vec<bool> = (0..20)
+            .map(|seed| {
+                let tree = isolated(rows.view(), Key::new(seed, 0), 5);
+                let of = |row: usize| tree.leaf_of(&rows.row(row).to_vec());
+                assert!(of(0) == of(2) && of(1) != of(3), "{seed}");
+                assert_eq!(tree.nodes[0].missing_left, of(0) == of(1), "{seed}");
+                tree.nodes[0].missing_left
+            })
+            .collect();
+        assert!(sides.contains(&true) && sides.contains(&false), "{sides:?}");
+        let ends = ndarray::arr2(&[[f64::NEG_INFINITY], [1.0], [f64::INFINITY]]);
+        assert_eq!(isolated(ends.view(), Key::new(0, 0), 5).leaves(), 3);
     }
 
     #[test]

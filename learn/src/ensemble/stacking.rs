@@ -417,6 +417,10 @@ impl Estimator for StackingClassifier {
         self.stacking.takes_weights()
     }
 
+    fn takes_nan(&self) -> bool {
+        self.stacking.estimators.takes_nan()
+    }
+
     #[track_caller]
     fn fit_any(
         &self,
@@ -437,6 +441,10 @@ impl Estimator for StackingRegressor {
 
     fn takes_weights(&self) -> bool {
         self.stacking.takes_weights()
+    }
+
+    fn takes_nan(&self) -> bool {
+        self.stacking.estimators.takes_nan()
     }
 
     #[track_caller]

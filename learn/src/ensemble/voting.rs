@@ -264,6 +264,10 @@ impl Estimator for VotingClassifier {
         self.estimators.takes_weights()
     }
 
+    fn takes_nan(&self) -> bool {
+        self.estimators.takes_nan()
+    }
+
     #[track_caller]
     fn fit_any(
         &self,
@@ -301,6 +305,10 @@ impl Estimator for VotingRegressor {
 
     fn takes_weights(&self) -> bool {
         self.estimators.takes_weights()
+    }
+
+    fn takes_nan(&self) -> bool {
+        self.estimators.takes_nan()
     }
 
     #[track_caller]

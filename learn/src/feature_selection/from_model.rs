@@ -211,7 +211,8 @@ where
         let most = self.max_features.unwrap_or(columns);
         let mut mask = vec![false; columns];
         order[..most].iter().for_each(|&column| mask[column] = threshold <= scores[column]);
-        Ok(FittedSelectFromModel { model, threshold, support: Support { model: NAME, mask } })
+        let support = Support { model: NAME, mask, takes_nan: self.estimator.takes_nan() };
+        Ok(FittedSelectFromModel { model, threshold, support })
     }
 }
 

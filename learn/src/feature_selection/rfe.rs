@@ -147,7 +147,11 @@ where
             model = fitted(&left)?;
         }
         let mask = (0..columns).map(|column| left.contains(&column)).collect();
-        Ok(FittedRFE { ranking, model, support: Support { model: NAME, mask } })
+        Ok(FittedRFE {
+            ranking,
+            model,
+            support: Support { model: NAME, mask, takes_nan: self.estimator.takes_nan() },
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use super::support::Support;
 use crate::Setting;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::check;
-use crate::checks::{Training, of_finite};
+use crate::checks::Training;
 use crate::params::{Parameter, parameters, words};
 use crate::saved::{Save, saved};
 use crate::show;
@@ -246,7 +246,7 @@ fn selected(
         ScoreFunction::FRegression => of_targets(&training)?,
     };
     let mask = rule.choose(&scores, &pvalues);
-    Ok(FittedSelect { scores, pvalues, support: Support { model: name, mask } })
+    Ok(FittedSelect { scores, pvalues, support: Support { model: name, mask, takes_nan: false } })
 }
 
 impl FittedSelect {
@@ -260,7 +260,7 @@ impl FittedSelect {
     /// number of features; when run for NaN and infinity.
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
-        self.support.transform(&of_finite(x, &x.isfinite()))
+        self.support.transform(x)
     }
 
     /// Samples with zeros in the place of features that were left out: (n, k) to (n, d).

@@ -164,6 +164,9 @@ impl<E: Estimator<Fitted: Predict>> Estimator for SequentialFeatureSelector<E> {
                 training.rows
             )));
         }
+        if !self.estimator.takes_nan() {
+            training.check_finite(Nan::Refused)?;
+        }
         let is_forward = self.direction == SelectionDirection::Forward;
         let may_fall = self.tol.is_none_or(|tol| 0.0 < tol);
         if is_forward && !may_fall {
@@ -184,9 +187,6 @@ impl<E: Estimator<Fitted: Predict>> Estimator for SequentialFeatureSelector<E> {
                 let part = training.x.take_at(&positions(&chosen), 1);
                 let scores = cross_val_score(&self.estimator, &part, training.target()?, validation.clone())?;
                 let score = scores.iter().sum::<f64>() / scores.len() as f64;
-                if score.is_nan() {
-                    training.explain_not_finite(Nan::Refused)?;
-                }
                 if best.is_none_or(|(most, _)| most < score || most.is_nan()) {
                     best = Some((score, column));
                 }
@@ -199,7 +199,8 @@ impl<E: Estimator<Fitted: Predict>> Estimator for SequentialFeatureSelector<E> {
             moved.push(column);
         }
         let mask = (0..columns).map(|column| moved.contains(&column) == is_forward).collect();
-        Ok(FittedSequentialFeatureSelector { support: Support { model: NAME, mask } })
+        let takes_nan = self.estimator.takes_nan();
+        Ok(FittedSequentialFeatureSelector { support: Support { model: NAME, mask, takes_nan } })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Some of the features of samples, and the way back.
 
 use crate::base::Transform;
-use crate::checks::{in_dtype_of, samples_for};
+use crate::checks::{in_dtype_of, samples_for, unchecked_for};
 use crate::dense::positions;
 use crate::saved::{EstimatorName, Save, name_among, saved};
 use ndarray::Array1;
@@ -15,6 +15,8 @@ pub(crate) struct Support {
     pub(crate) model: EstimatorName,
     /// Whether each feature is chosen; (d,).
     pub(crate) mask: Vec<bool>,
+    /// Whether samples may have NaN, and infinity too, as scikit-learn's selectors have it.
+    pub(crate) takes_nan: bool,
 }
 
 /// The estimators that have it.
@@ -46,16 +48,18 @@ impl Support {
     }
 
     /// The chosen features of samples: (n, d) to (n, k); floats keep their dtype. Carries a `ValueError` for
-    /// another number of features.
+    /// another number of features; when run for NaN and infinity, if they are refused.
     #[track_caller]
     pub(crate) fn transform(&self, x: &Tensor) -> Tensor {
+        let samples_for = if self.takes_nan { unchecked_for } else { samples_for };
         match samples_for(self.model, x, self.mask.len()) {
             Ok(samples) => in_dtype_of(x, samples.take_at(&positions(&self.chosen()), 1)),
             Err(error) => Tensor::from(error),
         }
     }
 
-    /// Samples with zeros in the place of features that are not chosen: (n, k) to (n, d).
+    /// Samples with zeros in the place of features that are not chosen: (n, k) to (n, d). Carries a
+    /// `ValueError` when run for NaN and infinity.
     #[track_caller]
     pub(crate) fn inverse_transform(&self, x: &Tensor) -> Tensor {
         match self.filled_up(x) {

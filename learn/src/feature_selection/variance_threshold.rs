@@ -109,7 +109,8 @@ impl Estimator for VarianceThreshold {
                 self.threshold
             )));
         }
-        Ok(FittedVarianceThreshold { variances, support: Support { model: "VarianceThreshold", mask } })
+        let support = Support { model: "VarianceThreshold", mask, takes_nan: true };
+        Ok(FittedVarianceThreshold { variances, support })
     }
 }
 

@@ -4,7 +4,7 @@ use super::missing::Missing;
 use super::missing_indicator::{FittedMissingIndicator, MissingIndicator};
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::check_count;
-use crate::checks::{Training, in_dtype_of, of_finite, refused, samples_for};
+use crate::checks::{Training, check_samples, checked_for, in_dtype_of, refused};
 use crate::dense::{positions, tensor};
 use crate::engine::Engine;
 use crate::neighbors::Weights;
@@ -177,13 +177,12 @@ impl FittedKNNImputer {
     #[track_caller]
     fn filled(&self, x: &Tensor) -> Result<Tensor> {
         let columns = self.means.len();
-        let mut samples = samples_for(NAME, x, columns)?;
+        check_samples(NAME, x, columns)?;
         let mut given = x.clone();
-        if samples.shape()?.contains(&UNKNOWN) {
+        if x.shape()?.contains(&UNKNOWN) {
             given = Engine::new(FitOptions::new().chosen_executor()).with_sizes(&[x])?.remove(0);
-            samples = given.astype(DType::F64);
         }
-        let samples = of_finite(&samples, &self.missing.sound(&samples));
+        let samples = checked_for(NAME, &given, columns, self.missing.nan())?;
         let there = where_(&self.missing.mask(&samples, &given), f64::NAN, &samples);
         let states = Donors { count: self.n_neighbors, columns }.pass().states(&there, &self.x, &[]);
         let filled = Filled { count: self.n_neighbors, weights: self.weights, columns }.of(&there, &states);

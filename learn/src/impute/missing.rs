@@ -19,10 +19,9 @@ impl Missing {
         samples.equal(in_dtype_of(x, Tensor::number(self.0)).astype(DType::F64))
     }
 
-    /// Whether each number may be there: no infinity, and no NaN unless it stands for missing numbers.
-    #[track_caller]
-    pub(crate) fn sound(self, samples: &Tensor) -> Tensor {
-        if self.0.is_nan() { samples.isinf().logical_not() } else { samples.isfinite() }
+    /// The kind of NaN among samples.
+    pub(crate) fn nan(self) -> Nan {
+        if self.0.is_nan() { Nan::Missing } else { Nan::Refused }
     }
 
     /// Checks the samples of a fit; one pass.
@@ -31,6 +30,6 @@ impl Missing {
     /// `ValueError` for infinity, and for NaN unless it stands for missing numbers; errors of the pass.
     #[track_caller]
     pub(crate) fn check(self, training: &Training) -> Result<()> {
-        training.check_finite(if self.0.is_nan() { Nan::Missing } else { Nan::Refused })
+        training.check_finite(self.nan())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::missing::Missing;
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Training, of_finite, refused, samples_for};
+use crate::checks::{Training, checked_for, refused};
 use crate::dense::positions;
 use crate::params::{parameters, words};
 use crate::saved::{Save, saved};
@@ -154,11 +154,8 @@ impl FittedMissingIndicator {
     /// that had none in the fit, for infinity, and for NaN unless it stands for missing numbers.
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
-        match samples_for("MissingIndicator", x, self.columns) {
-            Ok(samples) => {
-                let is_sound = self.missing.sound(&samples);
-                self.indicate(&of_finite(&samples, &is_sound), x)
-            }
+        match checked_for("MissingIndicator", x, self.columns, self.missing.nan()) {
+            Ok(samples) => self.indicate(&samples, x),
             Err(error) => Tensor::from(error),
         }
     }

@@ -3,7 +3,7 @@
 use super::missing::Missing;
 use super::missing_indicator::{FittedMissingIndicator, MissingIndicator};
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Training, in_dtype_of, of_finite, refused, samples_for};
+use crate::checks::{Training, checked_for, in_dtype_of, refused, unchecked_for};
 use crate::dense::{positions, tensor};
 use crate::params::{parameters, words};
 use crate::saved::{Save, saved};
@@ -237,11 +237,10 @@ impl FittedSimpleImputer {
     /// missing numbers.
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
-        let samples = match samples_for("SimpleImputer", x, self.statistics.len()) {
+        let samples = match checked_for("SimpleImputer", x, self.statistics.len(), self.missing.nan()) {
             Ok(samples) => samples,
             Err(error) => return Tensor::from(error),
         };
-        let samples = of_finite(&samples, &self.missing.sound(&samples));
         let mut made = where_(&self.missing.mask(&samples, x), tensor(&self.statistics), &samples);
         let kept = self.kept();
         if kept.len() < self.statistics.len() {
@@ -269,7 +268,7 @@ impl FittedSimpleImputer {
             ));
         };
         let (kept, columns) = (self.kept(), self.statistics.len());
-        let samples = samples_for("SimpleImputer", x, kept.len() + indicator.features.len())?;
+        let samples = unchecked_for("SimpleImputer", x, kept.len() + indicator.features.len())?;
         // A column of zeros stands in for those that are not there.
         let none = samples.get(&[(..).into(), (..1i64).into()]) * 0.0;
         let none = where_(&none.isnan(), 0.0, none);

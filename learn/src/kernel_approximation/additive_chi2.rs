@@ -2,7 +2,7 @@
 
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::{check, check_count};
-use crate::checks::{Nan, Training, in_dtype_of, of_finite, refused, samples_for};
+use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
 use crate::params::parameters;
 use crate::passes::in_fixed_chunks;
 use crate::saved::{Save, saved};
@@ -135,7 +135,7 @@ impl FittedAdditiveChi2Sampler {
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
         let samples = match samples_for("AdditiveChi2Sampler", x, self.columns) {
-            Ok(samples) => of_finite(&samples, &samples.isfinite()),
+            Ok(samples) => samples,
             Err(error) => return Tensor::from(error),
         };
         let message = NEGATIVE.to_owned();

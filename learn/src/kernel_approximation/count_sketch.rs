@@ -3,7 +3,7 @@
 use super::COMPONENTS_MAX;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::{check, check_count};
-use crate::checks::{Nan, Training, in_dtype_of, of_finite, samples_for};
+use crate::checks::{Nan, Training, in_dtype_of, samples_for};
 use crate::params::parameters;
 use crate::passes::in_fixed_chunks;
 use crate::saved::{Save, saved};
@@ -171,7 +171,7 @@ impl FittedPolynomialCountSketch {
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
         let samples = match samples_for("PolynomialCountSketch", x, self.columns) {
-            Ok(samples) => of_finite(&samples, &samples.isfinite()),
+            Ok(samples) => samples,
             Err(error) => return Tensor::from(error),
         };
         let first =

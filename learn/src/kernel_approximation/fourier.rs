@@ -4,7 +4,7 @@ use super::COMPONENTS_MAX;
 use crate::Setting;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::{check, check_count};
-use crate::checks::{Nan, Training, in_dtype_of, of_finite, samples_for};
+use crate::checks::{Nan, Training, in_dtype_of, samples_for};
 use crate::params::{Parameter, parameters};
 use crate::passes::in_fixed_chunks;
 use crate::saved::{Save, saved};
@@ -216,7 +216,6 @@ impl FittedRBFSampler {
     pub fn transform(&self, x: &Tensor) -> Tensor {
         match samples_for("RBFSampler", x, self.columns) {
             Ok(samples) => {
-                let samples = of_finite(&samples, &samples.isfinite());
                 let made = cosines(&samples, &self.draws(), self.n_components);
                 in_dtype_of(x, made)
             }
@@ -381,11 +380,10 @@ impl FittedSkewedChi2Sampler {
             Ok(samples) => samples,
             Err(error) => return Tensor::from(error),
         };
-        let finite = of_finite(&samples, &samples.isfinite());
         let message = "X may not contain entries smaller than -skewedness.".to_owned();
         let shifted = Tensor::apply(
             Require { message },
-            &[&(finite + self.skewedness), &samples.greater(-self.skewedness)],
+            &[&(&samples + self.skewedness), &samples.greater(-self.skewedness)],
         );
         let made = cosines(&shifted.log(), &self.draws(), self.n_components);
         in_dtype_of(x, made)

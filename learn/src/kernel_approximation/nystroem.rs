@@ -2,7 +2,7 @@
 
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::{check, check_count};
-use crate::checks::{Nan, Training, in_dtype_of, of_finite, samples_for};
+use crate::checks::{Nan, Training, in_dtype_of, samples_for};
 use crate::dense::{svd, tensor};
 use crate::metrics::{
     Polynomial, Rbf, Sigmoid, cosine_similarity, laplacian_kernel, linear_kernel, polynomial_kernel,
@@ -243,7 +243,7 @@ impl FittedNystroem {
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
         let samples = match samples_for("Nystroem", x, self.components.ncols()) {
-            Ok(samples) => of_finite(&samples, &samples.isfinite()),
+            Ok(samples) => samples,
             Err(error) => return Tensor::from(error),
         };
         let kernel = self.chosen.of(&samples, &tensor(&self.components)).astype(DType::F64);

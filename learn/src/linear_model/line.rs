@@ -81,7 +81,7 @@ macro_rules! line_model {
     ($fitted:ty, $kind:literal, |$named:ident| $name:expr, |$read:ident| $is_sound:expr) => {
         impl $fitted {
             /// The predictions for samples (n, d), as an expression: (n,), or (n, k) for several targets;
-            /// float64. Carries a `ValueError` for another number of features.
+            /// float64. Carries a `ValueError` for another number of features; when run for NaN and infinity.
             #[track_caller]
             pub fn predict(&self, x: &Tensor) -> Tensor {
                 let $named = self;

@@ -4,7 +4,7 @@ use super::covariances::{CovarianceType, Roots};
 use super::step::{Parts, Step};
 use crate::base::{Estimator, FitOptions, Predict, Task};
 use crate::bounds::{check, check_count, check_not_negative};
-use crate::checks::{Nan, Training, of_finite, refused, samples_for};
+use crate::checks::{Nan, Training, refused, samples_for};
 use crate::cluster::KMeans;
 use crate::dense::tensor;
 use crate::labels::log_sum_exp;
@@ -485,7 +485,7 @@ impl FittedGaussianMixture {
         Ok((drawn, labels))
     }
 
-    /// A result that is made of the joint densities of samples and components, if samples are finite.
+    /// A result that is made of the joint densities of samples and components.
     #[track_caller]
     fn of_joint(&self, x: &Tensor, make: impl Fn(&Tensor) -> Tensor) -> Tensor {
         let samples = match samples_for(NAME, x, self.means.ncols()) {
@@ -493,10 +493,7 @@ impl FittedGaussianMixture {
             Err(error) => return Tensor::from(error),
         };
         let joint = self.roots.log_densities(&samples, &self.means) + tensor(&self.weights.mapv(f64::ln));
-        let is_finite = samples.isfinite().all(1);
-        let made = make(&joint);
-        let is_wide = made.ndim().is_ok_and(|rank| rank == 2);
-        of_finite(&made, &if is_wide { is_finite.expand_dims(1) } else { is_finite })
+        make(&joint)
     }
 }
 

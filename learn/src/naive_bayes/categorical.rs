@@ -6,7 +6,7 @@ use super::family::{likely_classes, smoothing_parameters};
 use crate::Setting;
 use crate::base::{Estimator, FitOptions};
 use crate::bounds::check;
-use crate::checks::{Nan, Training, of_finite, refused, samples_for};
+use crate::checks::{Nan, Training, refused, samples_for};
 use crate::dense::tensor;
 use crate::labels::{Classes, class_tensor};
 use crate::params::{Parameter, parameters};
@@ -253,7 +253,6 @@ impl FittedCategoricalNB {
     fn joint(&self, x: &Tensor) -> Result<Tensor> {
         let columns = self.feature_log_prob.len();
         let samples = samples_for("CategoricalNB", x, columns)?;
-        let samples = of_finite(&samples, &samples.isfinite());
         let mut joint = tensor(&self.class_log_prior);
         for (at, logs) in self.feature_log_prob.iter().enumerate() {
             let numbers = samples.get(&[(..).into(), (at as i64).into()]);

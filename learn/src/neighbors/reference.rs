@@ -2,7 +2,7 @@
 
 use super::block::{Around, Nearest, Summed};
 use super::metric::{Distance, Weights};
-use crate::checks::{Nan, Training, of_finite, refused, samples_for};
+use crate::checks::{Nan, Training, refused, samples_for};
 use crate::engine::Engine;
 use crate::options::FitOptions;
 use crate::passes::PairPass;
@@ -175,8 +175,7 @@ impl Reference {
         if samples.shape()?.contains(&UNKNOWN) {
             samples = Engine::new(FitOptions::new().chosen_executor()).with_sizes(&[&samples])?.remove(0);
         }
-        let is_finite = samples.isfinite().all(1).expand_dims(1);
-        Ok(of_finite(&pass.states(&samples, &self.x, &[&self.carried]), &is_finite))
+        Ok(pass.states(&samples, &self.x, &[&self.carried]))
     }
 }
 

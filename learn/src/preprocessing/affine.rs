@@ -1,6 +1,6 @@
 //! Features less an offset, divided by a scale: the map of scalers, and back.
 
-use crate::checks::{in_dtype_of, samples_for};
+use crate::checks::{Nan, checked_for, in_dtype_of};
 use crate::dense::tensor;
 use ndarray::Array1;
 use tharsis_numeric::Tensor;
@@ -15,11 +15,11 @@ pub(crate) struct Affine<'a> {
 }
 
 impl Affine<'_> {
-    /// Samples (n, d) less the offset, divided by the scale; floats keep their dtype. Carries a `ValueError`
-    /// for another number of features.
+    /// Samples (n, d) less the offset, divided by the scale; floats keep their dtype. NaN is a
+    /// value that is missing. Carries a `ValueError` for another number of features; when run for infinity.
     #[track_caller]
     pub(crate) fn forward(&self, x: &Tensor) -> Tensor {
-        let mut made = match samples_for(self.model, x, self.columns) {
+        let mut made = match checked_for(self.model, x, self.columns, Nan::Missing) {
             Ok(made) => made,
             Err(error) => return Tensor::from(error),
         };
@@ -35,7 +35,7 @@ impl Affine<'_> {
     /// The samples that [`Affine::forward`] maps to these.
     #[track_caller]
     pub(crate) fn back(&self, x: &Tensor) -> Tensor {
-        let mut made = match samples_for(self.model, x, self.columns) {
+        let mut made = match checked_for(self.model, x, self.columns, Nan::Missing) {
             Ok(made) => made,
             Err(error) => return Tensor::from(error),
         };

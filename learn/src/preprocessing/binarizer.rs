@@ -1,7 +1,7 @@
 //! Features as zeros and ones.
 
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Training, of_finite, samples_of_any};
+use crate::checks::{Nan, Training, finite, samples_of_any};
 use crate::params::parameters;
 use crate::saved::{Save, saved};
 use serde::{Deserialize, Serialize};
@@ -67,9 +67,7 @@ impl Binarizer {
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
         match (samples_of_any(x), x.dtype()) {
-            (Ok(samples), Ok(dtype)) => {
-                of_finite(&samples.greater(self.threshold), &samples.isfinite()).astype(dtype)
-            }
+            (Ok(samples), Ok(dtype)) => finite(&samples, Nan::Refused).greater(self.threshold).astype(dtype),
             (Err(error), _) | (_, Err(error)) => Tensor::from(error),
         }
     }

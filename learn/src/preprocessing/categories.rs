@@ -3,7 +3,7 @@
 use super::category_values::{Categories, codes, finite};
 use crate::Setting;
 use crate::bounds::{check, check_count};
-use crate::checks::{Nan, Training, check_samples, of_finite, refused};
+use crate::checks::{Nan, Training, check_samples, refused};
 use crate::dense::positions;
 use crate::params::Parameter;
 use ndarray::Array1;
@@ -162,7 +162,7 @@ pub(super) fn given(categories: &[Array1<f64>], dtype: DType) -> Vec<Categories>
 #[track_caller]
 pub(super) fn samples(model: &str, x: &Tensor, columns: usize) -> Result<Tensor> {
     check_samples(model, x, columns)?;
-    Ok(if x.dtype()?.is_float() { of_finite(x, &x.isinf().logical_not()) } else { x.clone() })
+    Ok(crate::checks::finite(x, Nan::Missing))
 }
 
 /// The numbers of samples of each category, for each feature. One pass.

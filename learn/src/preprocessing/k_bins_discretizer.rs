@@ -4,7 +4,7 @@ use super::categories::{column, indicators};
 use crate::Setting;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::check;
-use crate::checks::{Nan, Training, in_dtype_of, of_finite, refused, samples_for};
+use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
 use crate::cluster::KMeans;
 use crate::dense::tensor;
 use crate::metrics::regression::{Neighbours, weighted_quantiles};
@@ -386,7 +386,7 @@ impl FittedKBinsDiscretizer {
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
         let samples = match samples_for("KBinsDiscretizer", x, self.bin_edges.len()) {
-            Ok(samples) => of_finite(&samples, &samples.isfinite()),
+            Ok(samples) => samples,
             Err(error) => return Tensor::from(error),
         };
         let bins = self.bin_edges.iter().enumerate().map(|(at, edges)| {

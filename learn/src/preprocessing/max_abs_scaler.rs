@@ -1,7 +1,7 @@
 //! Features scaled by their largest absolute value.
 
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Nan, Training, in_dtype_of, samples_for};
+use crate::checks::{Nan, Training, checked_for, in_dtype_of};
 use crate::dense::tensor;
 use crate::params::parameters;
 use crate::preprocessing::without_zeros;
@@ -91,10 +91,10 @@ impl FittedMaxAbsScaler {
     /// ```
     ///
     /// # Errors
-    /// `ValueError` for another number of features.
+    /// `ValueError` for another number of features; when run for infinity.
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
-        match samples_for("MaxAbsScaler", x, self.scale.len()) {
+        match checked_for("MaxAbsScaler", x, self.scale.len(), Nan::Missing) {
             Ok(samples) => in_dtype_of(x, samples / tensor(&self.scale)),
             Err(error) => Tensor::from(error),
         }
@@ -114,7 +114,7 @@ impl FittedMaxAbsScaler {
     /// As [`transform`](FittedMaxAbsScaler::transform).
     #[track_caller]
     pub fn inverse_transform(&self, x: &Tensor) -> Tensor {
-        match samples_for("MaxAbsScaler", x, self.scale.len()) {
+        match checked_for("MaxAbsScaler", x, self.scale.len(), Nan::Missing) {
             Ok(samples) => in_dtype_of(x, samples * tensor(&self.scale)),
             Err(error) => Tensor::from(error),
         }

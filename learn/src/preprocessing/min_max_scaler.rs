@@ -1,7 +1,7 @@
 //! Features scaled to a range.
 
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Training, in_dtype_of, of_finite, refused, samples_for};
+use crate::checks::{Nan, Training, checked_for, in_dtype_of, refused};
 use crate::dense::tensor;
 use crate::params::parameters;
 use crate::passes::column_ends;
@@ -149,20 +149,16 @@ impl FittedMinMaxScaler {
     /// ```
     ///
     /// # Errors
-    /// `ValueError` for another number of features.
+    /// `ValueError` for another number of features; when run for infinity.
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
-        let samples = match samples_for("MinMaxScaler", x, self.scale.len()) {
+        let samples = match checked_for("MinMaxScaler", x, self.scale.len(), Nan::Missing) {
             Ok(samples) => samples,
             Err(error) => return Tensor::from(error),
         };
-        let made = &samples * tensor(&self.scale) + tensor(&self.min);
-        if !self.clip {
-            return in_dtype_of(x, made);
-        }
+        let made = samples * tensor(&self.scale) + tensor(&self.min);
         let [low, high] = self.feature_range;
-        // NaN is a value that is missing.
-        in_dtype_of(x, of_finite(&made.clip(low, high), &samples.isinf().logical_not()))
+        in_dtype_of(x, if self.clip { made.clip(low, high) } else { made })
     }
 
     /// The samples that [`transform`](FittedMinMaxScaler::transform) maps to these.
@@ -179,7 +175,7 @@ impl FittedMinMaxScaler {
     /// As [`transform`](FittedMinMaxScaler::transform).
     #[track_caller]
     pub fn inverse_transform(&self, x: &Tensor) -> Tensor {
-        match samples_for("MinMaxScaler", x, self.scale.len()) {
+        match checked_for("MinMaxScaler", x, self.scale.len(), Nan::Missing) {
             Ok(samples) => in_dtype_of(x, (samples - tensor(&self.min)) / tensor(&self.scale)),
             Err(error) => Tensor::from(error),
         }

@@ -1,7 +1,7 @@
 //! Samples scaled to length 1.
 
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Training, in_dtype_of, samples_of_any};
+use crate::checks::{Nan, Training, finite, in_dtype_of, samples_of_any};
 use crate::params::{parameters, words};
 use crate::saved::{Save, saved};
 use serde::{Deserialize, Serialize};
@@ -77,11 +77,11 @@ impl Normalizer {
     /// ```
     ///
     /// # Errors
-    /// `ValueError` for other than two axes, and for complex numbers.
+    /// `ValueError` for other than two axes, and for complex numbers; when run for NaN and infinity.
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
         let samples = match samples_of_any(x) {
-            Ok(samples) => samples,
+            Ok(samples) => finite(&samples, Nan::Refused),
             Err(error) => return Tensor::from(error),
         };
         let rows = || Axes::from(1).keepdims();

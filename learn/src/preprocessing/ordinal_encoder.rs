@@ -6,7 +6,7 @@ use super::categories::{
 };
 use super::category_values::{Categories, codes};
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Nan, Training, refused, samples_for};
+use crate::checks::{Nan, Training, checked_for, refused};
 use crate::dense::tensor;
 use crate::params::{parameters, words};
 use crate::saved::{Save, saved};
@@ -259,7 +259,7 @@ impl FittedOrdinalEncoder {
     /// of no category; `NotImplemented` with rare categories, which have no number.
     #[track_caller]
     pub fn inverse_transform(&self, made: &Tensor) -> Tensor {
-        let made = match samples_for("OrdinalEncoder", made, self.categories.len()) {
+        let made = match checked_for("OrdinalEncoder", made, self.categories.len(), Nan::Missing) {
             Ok(made) => made,
             Err(error) => return Tensor::from(error),
         };

@@ -8,7 +8,7 @@
 //! which standardizing takes off again, and no digit is lost.
 
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
+use crate::checks::{Nan, Training, checked_for, in_dtype_of, refused};
 use crate::dense::tensor;
 use crate::params::{parameters, words};
 use crate::passes::{in_chunks_for, is_constant};
@@ -421,10 +421,11 @@ impl Estimator for PowerTransformer {
 
 impl FittedPowerTransformer {
     /// Samples (n, d) bent, and standardized if that was asked for; floats keep their dtype. Carries a
-    /// `ValueError` for another number of features; when run for numbers that are not positive (`BoxCox`).
+    /// `ValueError` for another number of features; when run for infinity, and
+    /// for numbers that are not positive (`BoxCox`).
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
-        let samples = match samples_for("PowerTransformer", x, self.lambdas.len()) {
+        let samples = match checked_for("PowerTransformer", x, self.lambdas.len(), Nan::Missing) {
             Ok(samples) => samples,
             Err(error) => return Tensor::from(error),
         };
@@ -443,7 +444,7 @@ impl FittedPowerTransformer {
     /// none.
     #[track_caller]
     pub fn inverse_transform(&self, x: &Tensor) -> Tensor {
-        let mut made = match samples_for("PowerTransformer", x, self.lambdas.len()) {
+        let mut made = match checked_for("PowerTransformer", x, self.lambdas.len(), Nan::Missing) {
             Ok(made) => made,
             Err(error) => return Tensor::from(error),
         };

@@ -3,7 +3,7 @@
 use super::robust_scaler::normal_quantile;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::check_count;
-use crate::checks::{Nan, Training, in_dtype_of, of_finite, samples_for};
+use crate::checks::{Nan, Training, checked_for, in_dtype_of};
 use crate::dense::tensor;
 use crate::params::{parameters, words};
 use crate::saved::{Save, saved};
@@ -151,11 +151,10 @@ impl FittedQuantileTransformer {
 
     #[track_caller]
     fn by_columns(&self, x: &Tensor, map: impl Fn(&Tensor, ArrayView1<'_, f64>) -> Tensor) -> Tensor {
-        let samples = match samples_for("QuantileTransformer", x, self.quantiles.ncols()) {
+        let samples = match checked_for("QuantileTransformer", x, self.quantiles.ncols(), Nan::Missing) {
             Ok(samples) => samples,
             Err(error) => return Tensor::from(error),
         };
-        let samples = of_finite(&samples, &samples.isinf().logical_not());
         let columns: Vec<Tensor> = self
             .quantiles
             .columns()

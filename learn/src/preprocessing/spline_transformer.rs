@@ -4,7 +4,7 @@ use super::categories::column;
 use crate::Setting;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::{check, check_count};
-use crate::checks::{Nan, Training, in_dtype_of, of_finite, refused, samples_for};
+use crate::checks::{Nan, Training, checked_for, in_dtype_of, refused};
 use crate::dense::tensor;
 use crate::metrics::regression::{Neighbours, weighted_quantiles};
 use crate::params::{Parameter, parameters, words};
@@ -460,16 +460,16 @@ impl FittedSplineTransformer {
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
         let columns = self.knots.nrows();
-        let samples = match samples_for("SplineTransformer", x, columns) {
+        let nan = match self.handle_missing {
+            HandleMissing::Error => Nan::Refused,
+            HandleMissing::Zeros => Nan::Missing,
+        };
+        let samples = match checked_for("SplineTransformer", x, columns, nan) {
             Ok(samples) => samples,
             Err(error) => return Tensor::from(error),
         };
-        let is_sound = match self.handle_missing {
-            HandleMissing::Error => samples.isfinite(),
-            HandleMissing::Zeros => samples.isinf().logical_not(),
-        };
         let width = columns.saturating_mul(self.knots.ncols());
-        let samples = in_chunks_for(&of_finite(&samples, &is_sound), columns, width);
+        let samples = in_chunks_for(&samples, columns, width);
         if self.told() == 0 {
             return in_dtype_of(x, samples.get(&[Index::from(..), Index::from(..0i64)]));
         }

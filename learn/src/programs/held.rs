@@ -162,6 +162,10 @@ impl Held for Member {
         self.estimator.takes_weights()
     }
 
+    fn takes_nan(&self) -> bool {
+        self.estimator.takes_nan()
+    }
+
     fn is_frozen(&self) -> bool {
         false
     }
@@ -221,6 +225,10 @@ impl Estimator for Mapper {
 
     fn takes_weights(&self) -> bool {
         self.0.estimator.takes_weights()
+    }
+
+    fn takes_nan(&self) -> bool {
+        self.0.estimator.takes_nan()
     }
 
     #[track_caller]

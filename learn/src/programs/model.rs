@@ -29,6 +29,9 @@ pub(super) trait Fit: Send + Sync {
     /// Whether a fit takes weights of samples.
     fn takes_weights(&self) -> bool;
 
+    /// Whether NaN may stand for missing values.
+    fn takes_nan(&self) -> bool;
+
     /// Its parameters by name.
     fn params(&self) -> &dyn Params;
 
@@ -125,6 +128,10 @@ where
 
     fn takes_weights(&self) -> bool {
         base::Estimator::takes_weights(self)
+    }
+
+    fn takes_nan(&self) -> bool {
+        base::Estimator::takes_nan(self)
     }
 
     fn params(&self) -> &dyn Params {

@@ -173,6 +173,10 @@ macro_rules! tree_classifier {
         impl crate::base::Estimator for $name {
             type Fitted = $fitted;
 
+            fn takes_nan(&self) -> bool {
+                true
+            }
+
             #[track_caller]
             fn fit_any(
                 &self,
@@ -277,6 +281,10 @@ macro_rules! tree_regressor {
 
         impl crate::base::Estimator for $name {
             type Fitted = $fitted;
+
+            fn takes_nan(&self) -> bool {
+                true
+            }
 
             #[track_caller]
             fn fit_any(

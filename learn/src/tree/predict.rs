@@ -3,7 +3,7 @@
 use super::histogram::new_number;
 use super::nodes::Tree;
 use super::wire::{Reader, SUMMED, name_of};
-use crate::checks::samples_for;
+use crate::checks::unchecked_for;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use std::fmt;
 use std::sync::Arc;
@@ -24,8 +24,6 @@ pub(crate) enum Values {
     Any,
     /// All but infinite ones; NaN is missing.
     NotInfinite,
-    /// Neither infinite ones nor NaN.
-    Finite,
 }
 
 pub(crate) struct Summed {
@@ -75,13 +73,13 @@ impl Trees {
     /// The sums for samples (n, d), as an expression; (n, numbers of the base), float64.
     #[track_caller]
     pub(crate) fn sums(&self, model: &str, x: &Tensor) -> Result<Tensor> {
-        let x = samples_for(model, x, self.all.features)?;
+        let x = unchecked_for(model, x, self.all.features)?;
         Ok(x.map_foreign(&[None, Some(self.all.base.len())], self.function(), DType::F64))
     }
 }
 
 /// All kinds of values, by their numbers in names.
-const VALUES: [Values; 3] = [Values::Any, Values::NotInfinite, Values::Finite];
+const VALUES: [Values; 2] = [Values::Any, Values::NotInfinite];
 
 impl Summed {
     /// The function that a name tells.
@@ -155,9 +153,6 @@ impl Foreign for Summed {
         };
         if columns != self.features {
             return Err(Error::Internal(format!("trees of {} features got {columns}", self.features)));
-        }
-        if self.values == Values::Finite && values.iter().any(|value| value.is_nan()) {
-            return Err(Error::Value("Input X contains NaN.".to_owned()));
         }
         if self.values != Values::Any && values.iter().any(|value| value.is_infinite()) {
             let text = "Input X contains infinity or a value too large for dtype('float64').";

@@ -434,7 +434,8 @@ fn samples_without_scores_have_no_label() {
         for number in [f64::NAN, f64::INFINITY] {
             let new = Tensor::from_elements(&[1, 4], &[5.0, number, 1.0, 1.0]);
             let error = rest.predict(&new).to_vec::<i64>().unwrap_err().to_string();
-            assert!(error.starts_with("Input X contains NaN."), "{at} {number}: {error}");
+            let text = if number.is_nan() { "Input X contains NaN." } else { "Input X contains infinity" };
+            assert!(error.starts_with(text), "{at} {number}: {error}");
         }
     }
     let calibrated = CalibratedClassifierCV::new().fit(x, &iris.target, ..).unwrap();

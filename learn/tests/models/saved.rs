@@ -522,10 +522,10 @@ fn files_are_written_whole_and_read_as_their_type() {
 fn a_later_version_is_told() {
     let [x, _, y] = samples();
     let mut bytes = Ridge::new().fit(&x, &y, ..).unwrap().to_bytes().unwrap();
-    bytes[8] = 2;
+    bytes[8] = 3;
     let error = FittedRidge::from_bytes(&bytes).unwrap_err();
     assert_eq!(error.class(), "ValueError");
-    assert!(error.to_string().starts_with("a saved model has version 2 of the format"), "{error}");
+    assert!(error.to_string().starts_with("a saved model has version 3 of the format"), "{error}");
 }
 
 #[test]

@@ -259,3 +259,105 @@ fn chunks_of_the_samples_change_roundings_alone() {
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// A program of a class and of samples with a row of NaN or of infinity: the reply to a fit of these, or to a
+/// method of a model of sound ones.
+fn of_bad(class: &str, is_nan: bool, method: Option<&str>) -> Json {
+    let rows = if class.ends_with("KernelCenterer") { 4 } else { 12 };
+    let zeros: Vec<Vec<f64>> = (0..rows).map(|row| vec![f64::from(u8::from(row != 2))]).collect();
+    // Samples are positive: those of the row are 0 / 0 or 1 / 0 times as large.
+    let above = if is_nan { json!({"$": "zeros"}) } else { json!(1.0) };
+    let mut program = vec![
+        json!(["factor", "np.divide", [above, {"$": "zeros"}]]),
+        json!(["bad", "np.multiply", [samples_of(class), {"$": "factor"}]]),
+        json!(["m", class, [], small(class)]),
+    ];
+    let fitted_to = if method.is_some() { samples_of(class) } else { json!({"$": "bad"}) };
+    program.push(json!(["_", "sk.fit", [{"$": "m"}, fitted_to, target(class)]]));
+    if let Some(method) = method {
+        program.push(json!(["out", format!("sk.{method}"), [{"$": "m"}, {"$": "bad"}]]));
+    }
+    let mut inputs = inputs();
+    inputs["zeros"] = json!({"lit": zeros});
+    reply(&json!({"in": inputs, "prog": program, "out": if method.is_some() { vec!["out"] } else { vec![] }}))
+}
+
+/// Classes whose tag `allow_nan` is true in scikit-learn 1.9, or that hold such a one here. They refuse
+/// infinity.
+const TAKE_NAN: [&str; 23] = [
+    "BaggingClassifier",
+    "BaggingRegressor",
+    "ColumnTransformer",
+    "DecisionTreeClassifier",
+    "DecisionTreeRegressor",
+    "ExtraTreesClassifier",
+    "ExtraTreesRegressor",
+    "FeatureUnion",
+    "KNNImputer",
+    "MaxAbsScaler",
+    "MinMaxScaler",
+    "MissingIndicator",
+    "OneHotEncoder",
+    "OrdinalEncoder",
+    "PowerTransformer",
+    "QuantileTransformer",
+    "RandomForestClassifier",
+    "RandomForestRegressor",
+    "RobustScaler",
+    "SimpleImputer",
+    "StandardScaler",
+    "TargetEncoder",
+    "VarianceThreshold",
+];
+/// Classes that take NaN and infinity.
+const TAKE_ALL: [&str; 5] = [
+    "DummyClassifier",
+    "DummyRegressor",
+    "HistGradientBoostingClassifier",
+    "HistGradientBoostingRegressor",
+    "IsolationForest",
+];
+/// Classes whose fit reads nothing, and finds nothing to refuse: scikit-learn's looks at all samples.
+const READ_NOTHING: [&str; 2] = ["Binarizer", "Normalizer"];
+/// Classes to whose models NaN is a category, or a place of missing values, that was not there in the fit.
+const KNOW_NO_NAN: [&str; 3] = ["MissingIndicator", "OneHotEncoder", "OrdinalEncoder"];
+
+#[test]
+fn samples_that_are_not_finite_are_taken_and_refused_as_by_scikit_learn() {
+    let all: Vec<&str> = classes().into_iter().filter(|class| !is_of_labels(class)).collect();
+    let bare = |class: &str| class.rsplit('.').next().unwrap().to_owned();
+    let known: Vec<String> = all.iter().map(|class| bare(class)).collect();
+    let listed = [&TAKE_NAN[..], &TAKE_ALL, &READ_NOTHING, &KNOW_NO_NAN].concat();
+    let unknown: Vec<&&str> =
+        listed.iter().filter(|name| !known.iter().any(|known| known == *name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    let wrong = mistakes(&all, |class| {
+        let name = &*bare(class);
+        let mut wrong = Vec::new();
+        for is_nan in [true, false] {
+            let takes = TAKE_ALL.contains(&name) || is_nan && TAKE_NAN.contains(&name);
+            let found = of_bad(class, is_nan, None);
+            let is_taken = takes || READ_NOTHING.contains(&name);
+            if (found["ok"] == true) != is_taken || !is_taken && found["err"]["class"] != "ValueError" {
+                wrong.push(format!("{class}, NaN {is_nan}, fit: {found}"));
+            }
+            for method in methods_of(class) {
+                let found = of_bad(class, is_nan, Some(method));
+                let is_new = is_nan && KNOW_NO_NAN.contains(&name);
+                let is_taken = if name == "VarianceThreshold" { true } else { takes && !is_new };
+                let text = match (is_new, is_nan) {
+                    (true, _) => "",
+                    (_, true) => "Input X contains NaN.",
+                    (_, false) => "Input X contains infinity or a value too large for dtype('float64').",
+                };
+                let is_told = found["err"]["msg"].as_str().is_some_and(|told| told.starts_with(text));
+                let is_refused = found["err"]["class"] == "ValueError" && is_told;
+                if (found["ok"] == true) != is_taken || !is_taken && !is_refused {
+                    wrong.push(format!("{class}, NaN {is_nan}, {method}: {found}"));
+                }
+            }
+        }
+        wrong
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
