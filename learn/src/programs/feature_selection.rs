@@ -1,18 +1,17 @@
 //! Features that tell something.
 
 use super::args::{INTEGER_OR_NONE, N_JOBS, VERBOSE, class, integer_if_given};
-use super::held::any;
-use super::model::{Described, array, classes, model, real, supervised_score, whole, wholes};
+use super::held::{Around, around};
+use super::model::{Described, Model, array, classes, model, real, supervised_score, whole, wholes};
 use super::object::{Class, Instance};
-use crate::base::{Estimator, Predict};
+use crate::base::{FitOptions, Predict, Task};
 use crate::feature_selection::{
     FittedRFE, FittedSelect, FittedSelectFromModel, FittedSequentialFeatureSelector, FittedVarianceThreshold,
     RFE, SelectFdr, SelectFpr, SelectFromModel, SelectFwe, SelectKBest, SelectPercentile,
     SequentialFeatureSelector, VarianceThreshold,
 };
-use crate::held::{AnyEstimator, Classifies, FittedAny, Regresses};
+use crate::held::{AnyEstimator, FittedAny, Tells};
 use crate::model_selection::{Folds, Scoring, Validation};
-use crate::params::Params;
 use tharsis_numeric::protocol::{Failure, Scope, Value};
 use tharsis_numeric::{DType, Tensor};
 use tharsis_programs::{Bound, Kind, Param, Preset, Row};
@@ -93,7 +92,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             IMPORTANCE_GETTER,
         ],
         "features without which a model does worse, step by step",
-        |args, _| either(&STEPS, args, |class| Ok(RFE::new(class)), |numbers| Ok(RFE::new(numbers))),
+        |args, _| around::<ByRanks>(&STEPS, args),
     ),
     class(
         "sk.feature_selection.SelectFromModel",
@@ -107,14 +106,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             IMPORTANCE_GETTER,
         ],
         "features that count enough for a model",
-        |args, _| {
-            either(
-                &BY_MODEL,
-                args,
-                |class| Ok(SelectFromModel::new(class)),
-                |numbers| Ok(SelectFromModel::new(numbers)),
-            )
-        },
+        |args, _| around::<ByModels>(&BY_MODEL, args),
     ),
     class(
         "sk.feature_selection.SequentialFeatureSelector",
@@ -134,16 +126,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             N_JOBS,
         ],
         "features that are added, or left out, as scores on folds say",
-        |args, _| {
-            let validation = validation(args)?;
-            let other = validation.clone();
-            either(
-                &SEQUENTIAL,
-                args,
-                |class| Ok(SequentialFeatureSelector::new(class).validation(validation)),
-                |numbers| Ok(SequentialFeatureSelector::new(numbers).validation(other)),
-            )
-        },
+        |args, _| around::<ByScores>(&SEQUENTIAL, args),
     ),
 ];
 
@@ -160,23 +143,34 @@ fn validation(args: &Bound<Value>) -> Result<Validation, Failure> {
     Ok(Validation { cv, scoring, ..Validation::default() })
 }
 
-/// A selector by a classifier or by a regressor, whatever the call has.
-fn either<A, B>(
-    class: &'static Class,
-    args: &Bound<Value>,
-    by_classes: impl FnOnce(AnyEstimator<Classifies>) -> Result<A, Failure>,
-    by_numbers: impl FnOnce(AnyEstimator<Regresses>) -> Result<B, Failure>,
-) -> Result<Value, Failure>
-where
-    A: Estimator<Fitted: Described + 'static> + Params + Clone + Send + Sync + 'static,
-    B: Estimator<Fitted: Described + 'static> + Params + Clone + Send + Sync + 'static,
-{
-    let value = args.value("estimator")?;
-    let classifier = any::<Classifies>(value)?;
-    if classifier.check().is_ok() {
-        return Instance::made_from(class, args, by_classes(classifier)?);
+struct ByRanks;
+
+impl Around for ByRanks {
+    type Of<T: Tells> = RFE<AnyEstimator<T>>;
+
+    fn of<T: Tells>(_: &Bound<Value>, estimator: AnyEstimator<T>) -> Result<Self::Of<T>, Failure> {
+        Ok(RFE::new(estimator))
     }
-    Instance::made_from(class, args, by_numbers(any::<Regresses>(value)?)?)
+}
+
+struct ByModels;
+
+impl Around for ByModels {
+    type Of<T: Tells> = SelectFromModel<AnyEstimator<T>>;
+
+    fn of<T: Tells>(_: &Bound<Value>, estimator: AnyEstimator<T>) -> Result<Self::Of<T>, Failure> {
+        Ok(SelectFromModel::new(estimator))
+    }
+}
+
+struct ByScores;
+
+impl Around for ByScores {
+    type Of<T: Tells> = SequentialFeatureSelector<AnyEstimator<T>>;
+
+    fn of<T: Tells>(args: &Bound<Value>, estimator: AnyEstimator<T>) -> Result<Self::Of<T>, Failure> {
+        Ok(SequentialFeatureSelector::new(estimator).validation(validation(args)?))
+    }
 }
 
 /// Whether each feature is chosen, as a value; (d,), bool.
@@ -202,30 +196,61 @@ model!(
     },
 );
 
-macro_rules! by_models {
-    ($tells:ty, [$($option:ident),*]) => {
-        model!(
-            FittedRFE<FittedAny<$tells>>,
-            maps: [inverse_transform, predict, transform],
-            options: [$($option),*],
-            score: |m, x, y, options| supervised_score(m, x, y, options),
-            attributes: |m| {
-                "classes_" => classes(m.class_labels()?),
-                "n_features_" => whole(m.n_features()),
-                "ranking_" => wholes(&m.ranking),
-                "support_" => support(m.support()),
-            },
-        );
-
-        model!(
-            FittedSelectFromModel<FittedAny<$tells>>,
-            maps: [inverse_transform, transform],
-            attributes: |m| { "threshold_" => real(m.threshold) },
-        );
+impl<T: Tells> Described for FittedRFE<FittedAny<T>> {
+    const METHODS: &'static [&'static str] = match T::TASK {
+        Task::Classification => {
+            &["inverse_transform", "predict", "transform", "decision_function", "predict_proba", "score"]
+        }
+        Task::Regression | Task::Unsupervised => &["inverse_transform", "predict", "transform", "score"],
     };
+    const TASK: Task = T::TASK;
 }
-by_models!(Classifies, [decision_function, predict_proba]);
-by_models!(Regresses, []);
+
+impl<T: Tells> Model for FittedRFE<FittedAny<T>> {
+    fn map(&self, method: &str, x: &Tensor) -> Option<Tensor> {
+        match method {
+            "decision_function" => self.decision_function(x),
+            "inverse_transform" => Some(self.inverse_transform(x)),
+            "predict" => Some(self.predict(x)),
+            "predict_proba" => self.predict_proba(x),
+            "transform" => Some(self.transform(x)),
+            _ => None,
+        }
+    }
+
+    fn score(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> crate::Result<f64> {
+        supervised_score(self, x, y, options)
+    }
+
+    fn attribute(&self, name: &str) -> Option<Value> {
+        match name {
+            "classes_" => self.class_labels().map(classes),
+            "n_features_" => Some(whole(self.n_features())),
+            "ranking_" => Some(wholes(&self.ranking)),
+            "support_" => Some(support(self.support())),
+            _ => None,
+        }
+    }
+}
+
+impl<T: Tells> Described for FittedSelectFromModel<FittedAny<T>> {
+    const METHODS: &'static [&'static str] = &["inverse_transform", "transform"];
+    const TASK: Task = Task::Unsupervised;
+}
+
+impl<T: Tells> Model for FittedSelectFromModel<FittedAny<T>> {
+    fn map(&self, method: &str, x: &Tensor) -> Option<Tensor> {
+        match method {
+            "inverse_transform" => Some(self.inverse_transform(x)),
+            "transform" => Some(self.transform(x)),
+            _ => None,
+        }
+    }
+
+    fn attribute(&self, name: &str) -> Option<Value> {
+        (name == "threshold_").then(|| real(self.threshold))
+    }
+}
 
 model!(
     FittedSequentialFeatureSelector,

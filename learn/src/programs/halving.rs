@@ -1,14 +1,14 @@
 //! Searches whose candidates get more samples, or more of another resource, the better their scores are.
 
 use super::args::{N_JOBS, RANDOM_STATE, VERBOSE, class, count, seed};
-use super::held::any;
+use super::held::{Around, around, told_methods};
 use super::model::{Described, Model, numbers, supervised_score, whole, wholes};
-use super::object::{Class, Instance};
+use super::object::Class;
 use super::searches::{
     ABSENT, ERROR_SCORE, ESTIMATOR, GRID, REFIT, SCORING, drawn, grids, results_of, validation,
 };
-use crate::base::{Predict, Task};
-use crate::held::{AnyEstimator, Classifies, FittedAny, Regresses, Tells};
+use crate::base::{FitOptions, Task};
+use crate::held::{AnyEstimator, FittedAny, Tells};
 use crate::model_selection::{FittedHalving, HalvingGridSearchCV, HalvingRandomSearchCV, MinResources};
 use tharsis_numeric::Tensor;
 use tharsis_numeric::protocol::{Failure, Scope, Value};
@@ -30,71 +30,48 @@ const CV: Param = Param::new("cv", Kind::Integer, Preset::Integer(5)).keyword();
 const ONE_SCORE: Param = SCORING.only(Kind::OneOf(&[Kind::Text, Kind::None]));
 const TRAIN: Param = Param::new("return_train_score", Kind::Boolean, Preset::Boolean(true)).keyword();
 
+const DISTRIBUTIONS: Param = Param::needed("param_distributions", Kind::Anything);
+const CANDIDATES: Kind = Kind::OneOf(&[Kind::Choice(&["exhaust"]), Kind::Integer]);
+
+/// The parameters of a search: the first ones of its own, and `min_resources` with its default.
+macro_rules! params {
+    ([$($own:expr),+], $least:literal) => {
+        &[
+            ESTIMATOR,
+            $($own,)+
+            FACTOR,
+            RESOURCE,
+            MAX_RESOURCES,
+            Param::new("min_resources", LEAST, Preset::Text($least)).keyword(),
+            AGGRESSIVE,
+            CV,
+            ONE_SCORE,
+            REFIT,
+            ERROR_SCORE,
+            TRAIN,
+            RANDOM_STATE,
+            N_JOBS,
+            VERBOSE,
+        ]
+    };
+}
+
 /// The searches by halving.
 pub(super) const ROWS: &[Row<Value, Scope>] = &[
     class(
         "sk.model_selection.HalvingGridSearchCV",
-        &[
-            ESTIMATOR,
-            GRID,
-            FACTOR,
-            RESOURCE,
-            MAX_RESOURCES,
-            Param::new("min_resources", LEAST, Preset::Text("exhaust")).keyword(),
-            AGGRESSIVE,
-            CV,
-            ONE_SCORE,
-            REFIT,
-            ERROR_SCORE,
-            TRAIN,
-            RANDOM_STATE,
-            N_JOBS,
-            VERBOSE,
-        ],
+        params!([GRID], "exhaust"),
         "a fit with the best of all combinations of some parameters, the worse of which are left out early",
-        |args, _| {
-            let estimator = args.value("estimator")?;
-            let classifier = any::<Classifies>(estimator)?;
-            if classifier.check().is_ok() {
-                return Instance::made_from(&OF_GRIDS, args, of_grids(args, classifier)?);
-            }
-            Instance::made_from(&OF_GRIDS, args, of_grids(args, any::<Regresses>(estimator)?)?)
-        },
+        |args, _| around::<OfGrids>(&OF_GRIDS, args),
     ),
     class(
         "sk.model_selection.HalvingRandomSearchCV",
-        &[
-            ESTIMATOR,
-            Param::needed("param_distributions", Kind::Anything),
-            Param::new(
-                "n_candidates",
-                Kind::OneOf(&[Kind::Choice(&["exhaust"]), Kind::Integer]),
-                Preset::Text("exhaust"),
-            )
-            .keyword(),
-            FACTOR,
-            RESOURCE,
-            MAX_RESOURCES,
-            Param::new("min_resources", LEAST, Preset::Text("smallest")).keyword(),
-            AGGRESSIVE,
-            CV,
-            ONE_SCORE,
-            REFIT,
-            ERROR_SCORE,
-            TRAIN,
-            RANDOM_STATE,
-            N_JOBS,
-            VERBOSE,
-        ],
+        params!(
+            [DISTRIBUTIONS, Param::new("n_candidates", CANDIDATES, Preset::Text("exhaust")).keyword()],
+            "smallest"
+        ),
         "a fit with the best of some combinations that are drawn, the worse of which are left out early",
-        |args, _| {
-            let estimator = args.value("estimator")?;
-            let classifier = any::<Classifies>(estimator)?;
-            if classifier.check().is_ok() {
-                return Instance::made_from(&OF_DRAWS, args, of_draws(args, classifier)?);
-            }
-            Instance::made_from(&OF_DRAWS, args, of_draws(args, any::<Regresses>(estimator)?)?)
-        },
+        |args, _| around::<OfDraws>(&OF_DRAWS, args),
     ),
 ];
 
@@ -112,20 +89,26 @@ macro_rules! with_options {
     };
 }
 
-fn of_grids<T: Tells>(
-    args: &Bound<Value>,
-    estimator: AnyEstimator<T>,
-) -> Result<HalvingGridSearchCV<AnyEstimator<T>>, Failure> {
-    let search = HalvingGridSearchCV::new(estimator, grids(args, "param_grid")?);
-    Ok(with_options!(search, args))
+struct OfGrids;
+
+impl Around for OfGrids {
+    type Of<T: Tells> = HalvingGridSearchCV<AnyEstimator<T>>;
+
+    fn of<T: Tells>(args: &Bound<Value>, estimator: AnyEstimator<T>) -> Result<Self::Of<T>, Failure> {
+        let search = HalvingGridSearchCV::new(estimator, grids(args)?);
+        Ok(with_options!(search, args))
+    }
 }
 
-fn of_draws<T: Tells>(
-    args: &Bound<Value>,
-    estimator: AnyEstimator<T>,
-) -> Result<HalvingRandomSearchCV<AnyEstimator<T>>, Failure> {
-    let search = HalvingRandomSearchCV::new(estimator, drawn(args)?);
-    Ok(with_options!(search.n_candidates(number_if_given(args, "n_candidates")?), args))
+struct OfDraws;
+
+impl Around for OfDraws {
+    type Of<T: Tells> = HalvingRandomSearchCV<AnyEstimator<T>>;
+
+    fn of<T: Tells>(args: &Bound<Value>, estimator: AnyEstimator<T>) -> Result<Self::Of<T>, Failure> {
+        let search = HalvingRandomSearchCV::new(estimator, drawn(args)?);
+        Ok(with_options!(search.n_candidates(number_if_given(args, "n_candidates")?), args))
+    }
 }
 
 /// A whole number from 1 on; none of a word.
@@ -150,54 +133,39 @@ fn of_candidates(n_candidates: &[usize], of: impl Fn(usize) -> usize) -> Value {
     numbers(&each.collect::<Vec<f64>>())
 }
 
-macro_rules! halvings {
-    ($tells:ty, $methods:expr) => {
-        impl Described for FittedHalving<FittedAny<$tells>> {
-            const METHODS: &'static [&'static str] = $methods;
-            const TASK: Task = <Self as Predict>::TASK;
-        }
-
-        impl Model for FittedHalving<FittedAny<$tells>> {
-            fn map(&self, method: &str, x: &Tensor) -> Option<Tensor> {
-                self.search.map(method, x)
-            }
-
-            fn score(
-                &self,
-                x: &Tensor,
-                y: Option<&Tensor>,
-                options: &crate::FitOptions,
-            ) -> crate::Result<f64> {
-                supervised_score(self, x, y, options)
-            }
-
-            fn attribute(&self, name: &str) -> Option<Value> {
-                match name {
-                    "cv_results_" => {
-                        let rounds = [
-                            ("iter", of_candidates(&self.n_candidates, |round| round)),
-                            (
-                                "n_resources",
-                                of_candidates(&self.n_candidates, |round| {
-                                    self.n_resources.get(round).copied().unwrap_or(0)
-                                }),
-                            ),
-                        ];
-                        Some(results_of(&self.search, rounds))
-                    }
-                    "max_resources_" => Some(whole(self.max_resources)),
-                    "min_resources_" => Some(whole(self.min_resources)),
-                    "n_candidates_" => Some(wholes(&self.n_candidates)),
-                    "n_iterations_" => Some(whole(self.n_candidates.len())),
-                    "n_possible_iterations_" => Some(whole(self.n_possible_iterations)),
-                    "n_remaining_candidates_" => Some(whole(self.n_remaining_candidates)),
-                    "n_required_iterations_" => Some(whole(self.n_required_iterations)),
-                    "n_resources_" => Some(wholes(&self.n_resources)),
-                    other => self.search.attribute(other),
-                }
-            }
-        }
-    };
+impl<T: Tells> Described for FittedHalving<FittedAny<T>> {
+    const METHODS: &'static [&'static str] = told_methods::<T>();
+    const TASK: Task = T::TASK;
 }
-halvings!(Classifies, &["predict", "predict_proba", "decision_function", "score"]);
-halvings!(Regresses, &["predict", "score"]);
+
+impl<T: Tells> Model for FittedHalving<FittedAny<T>> {
+    fn map(&self, method: &str, x: &Tensor) -> Option<Tensor> {
+        self.search.map(method, x)
+    }
+
+    fn score(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> crate::Result<f64> {
+        supervised_score(self, x, y, options)
+    }
+
+    fn attribute(&self, name: &str) -> Option<Value> {
+        let resources = |round: usize| self.n_resources.get(round).copied().unwrap_or(0);
+        match name {
+            "cv_results_" => {
+                let rounds = [
+                    ("iter", of_candidates(&self.n_candidates, |round| round)),
+                    ("n_resources", of_candidates(&self.n_candidates, resources)),
+                ];
+                Some(results_of(&self.search, rounds))
+            }
+            "max_resources_" => Some(whole(self.max_resources)),
+            "min_resources_" => Some(whole(self.min_resources)),
+            "n_candidates_" => Some(wholes(&self.n_candidates)),
+            "n_iterations_" => Some(whole(self.n_candidates.len())),
+            "n_possible_iterations_" => Some(whole(self.n_possible_iterations)),
+            "n_remaining_candidates_" => Some(whole(self.n_remaining_candidates)),
+            "n_required_iterations_" => Some(whole(self.n_required_iterations)),
+            "n_resources_" => Some(wholes(&self.n_resources)),
+            other => self.search.attribute(other),
+        }
+    }
+}

@@ -1,11 +1,11 @@
 //! Estimators of programs in others that hold them.
 
-use super::model::{Fit, Model};
-use super::object::Instance;
+use super::model::{Described, Fit, Model};
+use super::object::{Class, Instance};
 use crate::base::{ByClass, Estimator, FitOptions, Task, Transform};
 use crate::checks::refused;
 use crate::compose::Mapping;
-use crate::held::{AnyEstimator, DROP, Held, HeldModel, Importances, Tells};
+use crate::held::{AnyEstimator, Classifies, DROP, Held, HeldModel, Importances, Regresses, Tells};
 use crate::params::{Params, Setting};
 use crate::{Error, Result};
 use std::any::Any;
@@ -89,6 +89,45 @@ pub(super) fn steps<'a>(
     };
     let step = |(name, value): Named<'_>| Ok((name.to_owned(), Mapper::of(value)?));
     Ok((pairs.into_iter().filter(is_there).map(step).collect::<std::result::Result<_, Failure>>()?, last))
+}
+
+/// Estimators around another one, which tell classes or numbers as that does.
+pub(super) trait Around {
+    /// The estimator around one of a kind.
+    type Of<T: Tells>: Estimator<Fitted: Described + 'static> + Params + Clone + Send + Sync + 'static;
+
+    /// The one that a call describes.
+    ///
+    /// # Errors
+    /// Those of the other arguments.
+    fn of<T: Tells>(
+        args: &Bound<Value>,
+        estimator: AnyEstimator<T>,
+    ) -> std::result::Result<Self::Of<T>, Failure>;
+}
+
+/// The object of a class around the argument `estimator`, a classifier or a regressor.
+///
+/// # Errors
+/// `TypeError` for anything else than an estimator; those of [`Around::of`].
+pub(super) fn around<A: Around>(
+    class: &'static Class,
+    args: &Bound<Value>,
+) -> std::result::Result<Value, Failure> {
+    let value = args.value("estimator")?;
+    let classifier = any::<Classifies>(value)?;
+    if classifier.check().is_ok() {
+        return Instance::made_from(class, args, A::of(args, classifier)?);
+    }
+    Instance::made_from(class, args, A::of(args, any::<Regresses>(value)?)?)
+}
+
+/// The methods of models that only tell what an estimator of this kind does.
+pub(super) const fn told_methods<T: Tells>() -> &'static [&'static str] {
+    match T::TASK {
+        Task::Classification => &["predict", "predict_proba", "decision_function", "score"],
+        Task::Regression | Task::Unsupervised => &["predict", "score"],
+    }
 }
 
 /// An estimator in a value as one that others hold.

@@ -1,11 +1,11 @@
 //! Steps of preparation and a last estimator, as one.
 
 use super::args::class;
-use super::held::{Mapper, any, steps};
+use super::held::{Mapper, MemberModel, any, steps, told_methods};
 use super::model::{Described, Model, classes, supervised_score};
 use super::object::{Class, Instance};
-use crate::base::{Predict, Task, Transform};
-use crate::held::{Classifies, FittedAny, Regresses};
+use crate::base::{FitOptions, Predict, Task, Transform};
+use crate::held::{Classifies, FittedAny, Regresses, Tells};
 use crate::pipeline::{FittedPipeline, Pipeline};
 use tharsis_numeric::Tensor;
 use tharsis_numeric::protocol::{Failure, Scope, Value};
@@ -50,47 +50,36 @@ fn last_map(value: &Value) -> Result<Mapper, Failure> {
     Mapper::of(value).map_err(missing)
 }
 
-macro_rules! predicting {
-    ($tells:ty, $methods:expr) => {
-        impl Described for FittedPipeline<FittedAny<$tells>> {
-            const METHODS: &'static [&'static str] = $methods;
-            const TASK: Task = <Self as Predict>::TASK;
-        }
-
-        impl Model for FittedPipeline<FittedAny<$tells>> {
-            fn map(&self, method: &str, x: &Tensor) -> Option<Tensor> {
-                match method {
-                    "predict" => Some(self.predict(x)),
-                    "predict_proba" => self.probabilities(x).map(|(_, chances)| chances),
-                    "decision_function" => self.decisions(x).map(|(_, decisions)| decisions),
-                    _ => None,
-                }
-            }
-
-            fn score(
-                &self,
-                x: &Tensor,
-                y: Option<&Tensor>,
-                options: &crate::FitOptions,
-            ) -> crate::Result<f64> {
-                supervised_score(self, x, y, options)
-            }
-
-            fn attribute(&self, name: &str) -> Option<Value> {
-                if name == "classes_" { self.class_labels().map(classes) } else { None }
-            }
-        }
-    };
+impl<T: Tells> Described for FittedPipeline<FittedAny<T>> {
+    const METHODS: &'static [&'static str] = told_methods::<T>();
+    const TASK: Task = T::TASK;
 }
-predicting!(Classifies, &["predict", "predict_proba", "decision_function", "score"]);
-predicting!(Regresses, &["predict", "score"]);
 
-impl Described for FittedPipeline<super::held::MemberModel> {
+impl<T: Tells> Model for FittedPipeline<FittedAny<T>> {
+    fn map(&self, method: &str, x: &Tensor) -> Option<Tensor> {
+        match method {
+            "predict" => Some(self.predict(x)),
+            "predict_proba" => self.probabilities(x).map(|(_, chances)| chances),
+            "decision_function" => self.decisions(x).map(|(_, decisions)| decisions),
+            _ => None,
+        }
+    }
+
+    fn score(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> crate::Result<f64> {
+        supervised_score(self, x, y, options)
+    }
+
+    fn attribute(&self, name: &str) -> Option<Value> {
+        if name == "classes_" { self.class_labels().map(classes) } else { None }
+    }
+}
+
+impl Described for FittedPipeline<MemberModel> {
     const METHODS: &'static [&'static str] = &["transform"];
     const TASK: Task = Task::Unsupervised;
 }
 
-impl Model for FittedPipeline<super::held::MemberModel> {
+impl Model for FittedPipeline<MemberModel> {
     fn map(&self, method: &str, x: &Tensor) -> Option<Tensor> {
         (method == "transform").then(|| Transform::transform(self, x))
     }

@@ -3,18 +3,18 @@
 use super::args::{
     INTEGER_OR_NONE, N_JOBS, RANDOM_STATE, VERBOSE, class, count, integer_if_given, seed, setting,
 };
-use super::held::any;
+use super::held::{Around, around, told_methods};
 use super::model::{Described, Model, classes, numbers, real, supervised_score, whole};
-use super::object::{Class, Instance};
-use crate::base::{Predict, Task};
-use crate::held::{AnyEstimator, Classifies, FittedAny, Regresses, Tells};
+use super::object::Class;
+use crate::base::{FitOptions, Predict, Task};
+use crate::held::{AnyEstimator, FittedAny, Tells};
 use crate::model_selection::{
     Candidate, Distribution, ErrorScore, FittedSearch, Folds, GridSearchCV, ParamDistributions, ParamGrid,
     RandomizedSearchCV, Scoring, Validation,
 };
 use crate::params::Setting;
 use tharsis_numeric::protocol::{Failure, Scope, Value};
-use tharsis_numeric::{DType, Scalar};
+use tharsis_numeric::{DType, Scalar, Tensor};
 use tharsis_programs::{Argument, Bound, Kind, Param, Preset, Row};
 
 static OF_GRIDS: Class = Class { absent: ABSENT, ..Class::supervised("GridSearchCV") };
@@ -44,18 +44,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         "sk.model_selection.GridSearchCV",
         &[ESTIMATOR, GRID, SCORING, N_JOBS, REFIT, CV, VERBOSE, PRE_DISPATCH, ERROR_SCORE, TRAIN],
         "a fit with the best of all combinations of some parameters, by scores on folds",
-        |args, _| {
-            let grids = grids(args, "param_grid")?;
-            let validation = validation(args)?;
-            let estimator = args.value("estimator")?;
-            let classifier = any::<Classifies>(estimator)?;
-            if classifier.check().is_ok() {
-                let search = GridSearchCV::new(classifier, grids).validation(validation);
-                return Instance::made_from(&OF_GRIDS, args, search);
-            }
-            let search = GridSearchCV::new(any::<Regresses>(estimator)?, grids).validation(validation);
-            Instance::made_from(&OF_GRIDS, args, search)
-        },
+        |args, _| around::<OfGrids>(&OF_GRIDS, args),
     ),
     class(
         "sk.model_selection.RandomizedSearchCV",
@@ -74,23 +63,29 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             TRAIN,
         ],
         "a fit with the best of some combinations of parameters that are drawn, by scores on folds",
-        |args, _| {
-            let estimator = args.value("estimator")?;
-            let classifier = any::<Classifies>(estimator)?;
-            if classifier.check().is_ok() {
-                return Instance::made_from(&OF_DRAWS, args, randomized(args, classifier)?);
-            }
-            Instance::made_from(&OF_DRAWS, args, randomized(args, any::<Regresses>(estimator)?)?)
-        },
+        |args, _| around::<OfDraws>(&OF_DRAWS, args),
     ),
 ];
 
-fn randomized<T: Tells>(
-    args: &Bound<Value>,
-    estimator: AnyEstimator<T>,
-) -> Result<RandomizedSearchCV<AnyEstimator<T>>, Failure> {
-    let search = RandomizedSearchCV::new(estimator, drawn(args)?).n_iter(count(args, "n_iter", 1)?);
-    Ok(search.random_state(seed(args)?).validation(validation(args)?))
+struct OfGrids;
+
+impl Around for OfGrids {
+    type Of<T: Tells> = GridSearchCV<AnyEstimator<T>>;
+
+    fn of<T: Tells>(args: &Bound<Value>, estimator: AnyEstimator<T>) -> Result<Self::Of<T>, Failure> {
+        Ok(GridSearchCV::new(estimator, grids(args)?).validation(validation(args)?))
+    }
+}
+
+struct OfDraws;
+
+impl Around for OfDraws {
+    type Of<T: Tells> = RandomizedSearchCV<AnyEstimator<T>>;
+
+    fn of<T: Tells>(args: &Bound<Value>, estimator: AnyEstimator<T>) -> Result<Self::Of<T>, Failure> {
+        let search = RandomizedSearchCV::new(estimator, drawn(args)?).n_iter(count(args, "n_iter", 1)?);
+        Ok(search.random_state(seed(args)?).validation(validation(args)?))
+    }
 }
 
 /// The lists from which the values of parameters are drawn.
@@ -126,7 +121,8 @@ fn dictionary<'a>(
 ///
 /// # Errors
 /// `ValueError` for anything else.
-pub(super) fn grids(args: &Bound<Value>, name: &str) -> Result<Vec<ParamGrid>, Failure> {
+pub(super) fn grids(args: &Bound<Value>) -> Result<Vec<ParamGrid>, Failure> {
+    let name = "param_grid";
     grids_in(args.value(name)?, args.owner(), name)
 }
 
@@ -263,46 +259,35 @@ pub(super) fn results_of<M: Predict>(
     Value::Dictionary(entries)
 }
 
-macro_rules! searches {
-    ($tells:ty, $methods:expr) => {
-        impl Described for FittedSearch<FittedAny<$tells>> {
-            const METHODS: &'static [&'static str] = $methods;
-            const TASK: Task = <Self as Predict>::TASK;
-        }
-
-        impl Model for FittedSearch<FittedAny<$tells>> {
-            fn map(&self, method: &str, x: &tharsis_numeric::Tensor) -> Option<tharsis_numeric::Tensor> {
-                match method {
-                    "predict" => Some(self.predict(x)),
-                    "predict_proba" => self.chances(x),
-                    "decision_function" => self.decided(x),
-                    _ => None,
-                }
-            }
-
-            fn score(
-                &self,
-                x: &tharsis_numeric::Tensor,
-                y: Option<&tharsis_numeric::Tensor>,
-                options: &crate::FitOptions,
-            ) -> crate::Result<f64> {
-                supervised_score(self, x, y, options)
-            }
-
-            fn attribute(&self, name: &str) -> Option<Value> {
-                match name {
-                    "best_index_" => Some(whole(self.best_index)),
-                    "best_params_" => Some(candidate(&self.best_params)),
-                    "best_score_" => Some(real(self.best_score)),
-                    "classes_" => self.class_labels().map(classes),
-                    "cv_results_" => Some(results_of(self, [])),
-                    "multimetric_" => Some(Value::Number(Scalar::Bool(!self.cv_results.further.is_empty()))),
-                    "n_splits_" => Some(whole(self.n_splits)),
-                    _ => None,
-                }
-            }
-        }
-    };
+impl<T: Tells> Described for FittedSearch<FittedAny<T>> {
+    const METHODS: &'static [&'static str] = told_methods::<T>();
+    const TASK: Task = T::TASK;
 }
-searches!(Classifies, &["predict", "predict_proba", "decision_function", "score"]);
-searches!(Regresses, &["predict", "score"]);
+
+impl<T: Tells> Model for FittedSearch<FittedAny<T>> {
+    fn map(&self, method: &str, x: &Tensor) -> Option<Tensor> {
+        match method {
+            "predict" => Some(self.predict(x)),
+            "predict_proba" => self.chances(x),
+            "decision_function" => self.decided(x),
+            _ => None,
+        }
+    }
+
+    fn score(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> crate::Result<f64> {
+        supervised_score(self, x, y, options)
+    }
+
+    fn attribute(&self, name: &str) -> Option<Value> {
+        match name {
+            "best_index_" => Some(whole(self.best_index)),
+            "best_params_" => Some(candidate(&self.best_params)),
+            "best_score_" => Some(real(self.best_score)),
+            "classes_" => self.class_labels().map(classes),
+            "cv_results_" => Some(results_of(self, [])),
+            "multimetric_" => Some(Value::Number(Scalar::Bool(!self.cv_results.further.is_empty()))),
+            "n_splits_" => Some(whole(self.n_splits)),
+            _ => None,
+        }
+    }
+}
