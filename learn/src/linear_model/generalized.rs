@@ -12,7 +12,7 @@ use crate::passes::{LinearPass, Link, in_fixed_chunks};
 use crate::saved::{EstimatorName, name_among, saved};
 use crate::score::check_some_weight;
 use crate::states::{all_finite, lost};
-use ndarray::{Array1, ArrayD};
+use ndarray::{Array1, Array2, ArrayD};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 use tharsis_graph::Error as GraphError;
@@ -261,7 +261,7 @@ impl Parameters {
             tol: (self.tol, Measure::One),
             max_iter: self.max_iter,
         };
-        let start = (&Array1::from_elem(1, start), training.columns);
+        let start = (&Array2::zeros((1, training.columns)), &Array1::from_elem(1, start));
         let Solution { coef, intercept, rounds, converged } = problem.solve(&pass, start, weight)?;
         let coef = coef.row(0).to_owned().into_dyn();
         let intercept = ndarray::arr0(intercept[0]).into_dyn();

@@ -318,7 +318,7 @@ impl LogisticRegression {
             tol: (self.tol, Measure::One),
             max_iter: self.max_iter,
         };
-        let start = (&Array1::zeros(scores), training.columns);
+        let start = (&Array2::zeros((scores, training.columns)), &Array1::zeros(scores));
         let Solution { coef, intercept, rounds, converged } = problem.solve(&pass, start, weight)?;
         Ok(FittedLogisticRegression { classes: classes.values, coef, intercept, n_iter: rounds, converged })
     }

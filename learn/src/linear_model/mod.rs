@@ -5,6 +5,7 @@ mod bayesian;
 mod descent;
 mod elastic_net;
 mod elastic_net_cv;
+mod far;
 mod generalized;
 mod huber;
 mod lars;

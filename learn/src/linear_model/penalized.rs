@@ -1,5 +1,6 @@
 //! Coefficients that make the mean loss of a linear model least, with a penalty on their squares.
 
+use super::far::Far;
 use super::minimize::{Measure, Minimum, Point, minimize};
 use crate::passes::LinearPass;
 use ndarray::{Array1, Array2};
@@ -29,8 +30,8 @@ pub(crate) struct Solution {
 }
 
 impl Penalized {
-    /// The solution from coefficients of zero and these intercepts (k,) on. Intercepts that are not fitted
-    /// have no slope: they stay.
+    /// The solution from these coefficients (k, d) and intercepts (k,) on. Intercepts that are not fitted
+    /// have no slope: they stay. Samples far from zero are read around their mean, see [`Far`].
     ///
     /// # Errors
     /// `OverflowError` for a loss or a slope beyond float64; those of the passes.
@@ -38,25 +39,39 @@ impl Penalized {
     pub(crate) fn solve(
         &self,
         pass: &LinearPass<'_>,
-        (start, columns): (&Array1<f64>, usize),
+        (coef, intercept): (&Array2<f64>, &Array1<f64>),
         weight: f64,
     ) -> Result<Solution> {
-        let scores = start.len();
-        let evaluate = |at: &Array1<f64>| {
-            let (coef, intercept) = parts(at, scores, columns);
-            let loss = pass.at(&coef, &intercept)?;
-            let squares = coef.iter().map(|coef| coef * coef).sum::<f64>();
-            let own = if self.fit_intercept { self.intercept_penalty } else { 0.0 };
-            let value = loss.sum / weight + 0.5 * (self.penalty * squares + own * intercept.dot(&intercept));
-            let by_coef = loss.coef / weight + coef * self.penalty;
-            let none = Array1::zeros(scores);
-            let by_intercept =
-                if self.fit_intercept { loss.intercept / weight + &intercept * own } else { none };
-            let slopes = by_coef.outer_iter().zip(&by_intercept);
-            Ok((value, slopes.flat_map(|(row, &last)| row.to_vec().into_iter().chain([last])).collect()))
+        let (scores, columns) = coef.dim();
+        let far = self.far(pass)?;
+        let shifted = far.as_ref().map(|far| pass.around(&far.mean));
+        let pass = shifted.as_ref().unwrap_or(pass);
+        let own = far.as_ref().map_or(1.0, Far::penalty) * self.intercept_penalty;
+        let own = if self.fit_intercept { own } else { 0.0 };
+        let coef_at = |w: &Array2<f64>, b: &Array1<f64>| match &far {
+            Some(far) => far.coef(w, b),
+            None => w.clone(),
         };
-        let mut from = Array1::zeros(scores * (columns + 1));
-        start.iter().enumerate().for_each(|(score, &start)| from[score * (columns + 1) + columns] = start);
+        let evaluate = |at: &Array1<f64>| {
+            let (w, b) = parts(at, scores, columns);
+            let loss = pass.at(&coef_at(&w, &b), &b)?;
+            let squares = w.iter().map(|w| w * w).sum::<f64>();
+            let value = loss.sum / weight + 0.5 * (self.penalty * squares + own * b.dot(&b));
+            let (mut by_w, mut by_b) = (loss.coef / weight, loss.intercept / weight);
+            if let Some(far) = &far {
+                far.slopes(&mut by_w, &mut by_b);
+            }
+            by_w += &(w * self.penalty);
+            by_b = if self.fit_intercept { by_b + b * own } else { Array1::zeros(scores) };
+            Ok((value, joined(&by_w, &by_b)))
+        };
+        let from = match &far {
+            Some(far) => {
+                let (w, b) = far.coordinates(coef, intercept);
+                joined(&w, &b)
+            }
+            None => joined(coef, intercept),
+        };
         let Minimum { point, rounds, converged } = minimize(from, self.tol, self.max_iter, evaluate)?;
         let Point { at, value, slope } = &point;
         // Steps are measured by the square of the slope.
@@ -64,8 +79,20 @@ impl Penalized {
         if !at.iter().chain([value, &square]).all(|number| number.is_finite()) {
             return Err(pass.beyond_float64());
         }
-        let (coef, intercept) = parts(at, scores, columns);
+        let (w, b) = parts(at, scores, columns);
+        let coef = coef_at(&w, &b);
+        let intercept = far.as_ref().map_or_else(|| b.clone(), |far| far.intercept(&coef, &b));
         Ok(Solution { coef, intercept, rounds, converged })
+    }
+
+    /// The coordinates for samples far from zero, if these are, and intercepts are fitted.
+    #[track_caller]
+    fn far(&self, pass: &LinearPass<'_>) -> Result<Option<Far>> {
+        if !self.fit_intercept {
+            return Ok(None);
+        }
+        let ratio = if self.intercept_penalty == 0.0 { 0.0 } else { self.intercept_penalty / self.penalty };
+        Ok(pass.far_mean()?.and_then(|mean| Far::new(mean, ratio)))
     }
 }
 
@@ -75,4 +102,10 @@ fn parts(at: &Array1<f64>, scores: usize, columns: usize) -> (Array2<f64>, Array
     let coef = Array2::from_shape_fn((scores, columns), |(score, column)| at[score * (columns + 1) + column]);
     let intercept = Array1::from_shape_fn(scores, |score| at[score * (columns + 1) + columns]);
     (coef, intercept)
+}
+
+/// The way back of [`parts`].
+fn joined(coef: &Array2<f64>, intercept: &Array1<f64>) -> Array1<f64> {
+    let rows = coef.outer_iter().zip(intercept);
+    rows.flat_map(|(row, &last)| row.to_vec().into_iter().chain([last])).collect()
 }

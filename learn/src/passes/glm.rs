@@ -5,6 +5,7 @@ use crate::dense::tensor;
 use crate::labels::log_sum_exp;
 use crate::passes::chunks::{in_fixed_chunks, piece_rows};
 use crate::passes::functions::{Of, RowFunction};
+use crate::passes::moments::far_mean;
 use crate::passes::rows::RowPass;
 use crate::states::{all_finite, lost, matrix, vector};
 use ndarray::{Array1, Array2, Axis, arr1};
@@ -30,6 +31,8 @@ pub(crate) enum Link {
 /// The pass of a fit: everything but the parameters.
 pub(crate) struct LinearPass<'a> {
     training: &'a Training,
+    /// The samples; (n, d).
+    x: Tensor,
     /// Whether each sample is of the class of each score, or its target; (n, k).
     targets: Tensor,
     link: Link,
@@ -47,7 +50,23 @@ pub(crate) struct Loss {
 
 impl<'a> LinearPass<'a> {
     pub(crate) fn new(training: &'a Training, targets: Tensor, link: Link) -> LinearPass<'a> {
-        LinearPass { training, targets, link }
+        LinearPass { training, x: training.x.clone(), targets, link }
+    }
+
+    /// The means of the features, if one is far from zero beside its spread; see [`far_mean`].
+    ///
+    /// # Errors
+    /// Errors of the pass.
+    #[track_caller]
+    pub(crate) fn far_mean(&self) -> Result<Option<Array1<f64>>> {
+        far_mean(self.training)
+    }
+
+    /// The same pass over the samples around this mean (d,).
+    #[track_caller]
+    pub(crate) fn around(&self, mean: &Array1<f64>) -> LinearPass<'a> {
+        let x = &self.training.x - tensor(mean);
+        LinearPass { training: self.training, x, targets: self.targets.clone(), link: self.link }
     }
 
     /// The error of a loss or a slope that is not finite, of samples that are.
@@ -94,7 +113,7 @@ impl<'a> LinearPass<'a> {
         let held = rows * (columns + 2);
         let function = RowFunction { of: Of::Logistic { weighted: weight.is_some() }, held };
         let (coef, intercept) = (tensor(coef), tensor(intercept).expand_dims(0));
-        let inputs = [&self.training.x, &self.targets].into_iter().chain(weight).chain([&coef, &intercept]);
+        let inputs = [&self.x, &self.targets].into_iter().chain(weight).chain([&coef, &intercept]);
         let pass = RowPass { function: Arc::new(function), rows, whole: 2 };
         pass.state(&inputs.collect::<Vec<_>>(), 2 + columns, Arc::new(RowFunction::ADD))
     }
@@ -108,7 +127,7 @@ impl<'a> LinearPass<'a> {
         intercept: &Array1<f64>,
         compare: impl FnOnce(&Tensor) -> (Tensor, Tensor),
     ) -> Vec<Tensor> {
-        let x = &self.training.x;
+        let x = &self.x;
         let scores = in_fixed_chunks(&(x.matmul(&tensor(coef).t()) + tensor(intercept)), coef.nrows());
         let (losses, slopes) = compare(&scores);
         let (losses, slopes) = match &self.training.weight {

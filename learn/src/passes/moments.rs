@@ -17,6 +17,9 @@ use tharsis_numeric::{Result, Tensor, where_};
 
 /// Rows whose mean shifts the columns of a first pass.
 const SHIFT_ROWS: i64 = 256;
+/// A column is far from zero if its mean is so many times as large as its spread. Nearer ones cost a solver
+/// few steps, and no digits.
+const FAR: f64 = 64.0;
 /// The square of the distance between mean and shift, in parts of the variance, above which a second pass is
 /// made: four of the 53 bits are lost there.
 const LOST: f64 = 16.0;
@@ -331,14 +334,41 @@ impl Side {
 /// The mean of those of the first rows that are finite and have weight, 0 if there is none; (d,).
 #[track_caller]
 pub(crate) fn first_rows_mean(columns: &Tensor, weight: Option<&Tensor>) -> Tensor {
+    let (rows, counts) = first_rows(columns, weight);
+    let mean = where_(&counts, &rows, 0.0).sum(0) / counts.count_nonzero(0);
+    where_(&mean.isfinite(), &mean, 0.0)
+}
+
+/// The first rows, and whether each of their numbers is finite and has weight.
+#[track_caller]
+fn first_rows(columns: &Tensor, weight: Option<&Tensor>) -> (Tensor, Tensor) {
     let first = |x: &Tensor| x.get(&[(..SHIFT_ROWS).into()]);
     let rows = first(columns);
     let counts = match weight {
         None => rows.isfinite(),
         Some(weight) => rows.isfinite().logical_and(first(weight).greater(0.0).expand_dims(1)),
     };
-    let mean = where_(&counts, &rows, 0.0).sum(0) / counts.count_nonzero(0);
-    where_(&mean.isfinite(), &mean, 0.0)
+    (rows, counts)
+}
+
+/// The mean of the first rows of samples, if a column of them that varies is more than [`FAR`] times as far
+/// from zero as its numbers are from their mean. Reads these rows alone.
+///
+/// # Errors
+/// Errors of the pass.
+#[track_caller]
+pub(crate) fn far_mean(training: &Training) -> Result<Option<Array1<f64>>> {
+    let weight = training.weight.as_ref();
+    let mean = first_rows_mean(&training.x, weight);
+    let (rows, counts) = first_rows(&training.x, weight);
+    let apart = where_(&counts, (rows - &mean).abs(), 0.0).max(0);
+    let [mean, apart] =
+        <[_; 2]>::try_from(training.engine.run(&[&mean, &apart])?).map_err(|_| lost())?.map(vector);
+    let (mean, apart) = (mean?, apart?);
+    let is_far = |(&mean, &apart): (&f64, &f64)| {
+        !is_constant(apart * apart, mean) && FAR * apart < mean.abs() && apart.is_finite()
+    };
+    Ok(mean.iter().zip(&apart).any(is_far).then_some(mean))
 }
 
 /// Takes the products of means off sums of products.

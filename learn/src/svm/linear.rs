@@ -168,7 +168,8 @@ impl Machine {
             tol: (self.tol, Measure::Own),
             max_iter: self.max_iter,
         };
-        problem.solve(&pass, (&Array1::zeros(scores), training.columns), weight)
+        let start = (&Array2::zeros((scores, training.columns)), &Array1::zeros(scores));
+        problem.solve(&pass, start, weight)
     }
 }
 

@@ -6,11 +6,15 @@ use tharsis_learn::feature_selection::{
     ScoreFunction, SelectKBest, SelectPercentile, chi2, f_classif, f_regression,
 };
 use tharsis_learn::impute::{MissingIndicator, SimpleImputer};
-use tharsis_learn::linear_model::{ElasticNet, Lasso, LinearRegression, Ridge, RidgeCV, RidgeClassifier};
+use tharsis_learn::linear_model::{
+    ElasticNet, Lasso, LinearRegression, LogisticRegression, PoissonRegressor, Ridge, RidgeCV,
+    RidgeClassifier,
+};
 use tharsis_learn::preprocessing::{
     PolynomialFeatures, PowerMethod, PowerTransformer, QuantileTransformer, RobustScaler,
 };
-use tharsis_numeric::{DType, Tensor, arange, array, ones, stack};
+use tharsis_learn::svm::LinearSVC;
+use tharsis_numeric::{DType, Tensor, arange, array, ones, stack, where_};
 
 /// Samples of one feature.
 fn column(numbers: &[f64]) -> Tensor {
@@ -209,4 +213,57 @@ fn collinear_samples_have_no_likelihood() {
     }
     let model = ShrunkCovariance::new().shrinkage(0.5).fit(&collinear, ..).unwrap();
     assert!(model.score(&collinear, ..).unwrap().is_finite());
+}
+
+/// Twelve samples of two features, and two classes that their difference tells apart, but for one sample.
+fn leaning() -> (Tensor, Tensor) {
+    let rows = [0.0, 0.75, 2.0, 1.5, 0.25, 3.0, 1.0, 2.5, 3.5, 0.5, 1.25, 2.25];
+    let others = [1.0, 0.0, 1.25, 3.0, 1.5, 2.0, 2.75, 0.5, 1.0, 2.0, 3.25, 3.5];
+    let [a, b] = [rows, others].map(|numbers| array(numbers));
+    let y = (&a - &b).greater(0.0).astype(DType::I64);
+    let y = where_(&arange(12).equal(3), 1, &y);
+    (stack(&[&a, &b], 1), y)
+}
+
+fn assert_near(found: &Tensor, wanted: &Tensor, tolerance: f64) {
+    let [found, wanted] = [found, wanted].map(|numbers| numbers.to_vec::<f64>().unwrap());
+    let near = |(a, b): (&f64, &f64)| (a - b).abs() <= tolerance * (1.0 + b.abs());
+    assert!(found.iter().zip(&wanted).all(near), "{found:?}, not {wanted:?}");
+}
+
+/// The penalty of an intercept that is the coefficient of one more feature forbids large ones, so that of
+/// samples far from zero only directions across their mean are left: here one, with any intercept.
+#[test]
+fn planes_of_samples_far_from_zero_lie_along_their_mean() {
+    let (x, y) = leaning();
+    let column = |at: i64| x.get(&[(..).into(), (at..at + 1).into()]);
+    let across = (column(0) - column(1)) * std::f64::consts::FRAC_1_SQRT_2;
+    let machine = || LinearSVC::new().tol(1e-9).max_iter(10_000);
+    let near = machine().intercept_scaling(1e6).fit(&across, &y, ..).unwrap();
+    let wanted = near.decision_function(&across);
+    for far in [1e7, 1e9] {
+        let samples = (&x + far).execute().unwrap();
+        let model = machine().fit(&samples, &y, ..).unwrap();
+        assert!(model.converged && model.n_iter < 100, "{model:?}");
+        assert_near(&model.decision_function(&samples), &wanted, 1e-5);
+        assert!(0.9 < model.score(&samples, &y, ..).unwrap());
+    }
+}
+
+/// An intercept without penalty takes any distance from zero off.
+#[test]
+fn samples_far_from_zero_have_the_models_of_near_ones() {
+    let (x, y) = leaning();
+    let logistic = || LogisticRegression::new().tol(1e-8).max_iter(10_000);
+    let poisson = || PoissonRegressor::new().tol(1e-8).max_iter(10_000);
+    let near = logistic().fit(&x, &y, ..).unwrap();
+    let counts = poisson().fit(&x, &y, ..).unwrap();
+    for far in [1e6, 1e9] {
+        let samples = (&x + far).execute().unwrap();
+        let model = logistic().fit(&samples, &y, ..).unwrap();
+        assert!(model.converged, "{model:?}");
+        assert_near(&model.decision_function(&samples), &near.decision_function(&x), 1e-5);
+        let model = poisson().fit(&samples, &y, ..).unwrap();
+        assert_near(&model.predict(&samples), &counts.predict(&x), 1e-5);
+    }
 }
