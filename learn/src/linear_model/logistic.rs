@@ -285,26 +285,33 @@ impl Estimator for LogisticRegression {
         self.check()?;
         let training = Training::supervised("LogisticRegression", x, y, options)?;
         let classes = Classes::of(&training)?.at_least_two()?;
-        self.fitted(&training, classes)
+        self.fitted(&training, classes, None)
     }
 }
 
 impl LogisticRegression {
     /// As [`fit`](LogisticRegression::fit) of a part of some data, whose classes are those of all: a model of
-    /// all of them, whose scores of a class without samples are as small as steps have made them.
+    /// all of them, whose scores of a class without samples are as small as steps have made them. Steps begin
+    /// at another model, if there is one.
     #[track_caller]
     pub(super) fn fit_part(
         &self,
         (x, y, options): (&Tensor, &Tensor, &FitOptions),
         classes: &[i64],
+        from: Option<&FittedLogisticRegression>,
     ) -> Result<FittedLogisticRegression> {
         self.check()?;
         let training = Training::supervised("LogisticRegression", x, Some(y), options)?;
-        self.fitted(&training, Classes::of_part(&training, classes)?)
+        self.fitted(&training, Classes::of_part(&training, classes)?, from)
     }
 
     #[track_caller]
-    fn fitted(&self, training: &Training, classes: Classes) -> Result<FittedLogisticRegression> {
+    fn fitted(
+        &self,
+        training: &Training,
+        classes: Classes,
+        from: Option<&FittedLogisticRegression>,
+    ) -> Result<FittedLogisticRegression> {
         let (targets, link, scores) = match classes.values.len() {
             2 => (classes.is_last(), Link::Logistic, 1),
             many => (classes.indicators(), Link::Softmax, many),
@@ -318,7 +325,8 @@ impl LogisticRegression {
             tol: (self.tol, Measure::One),
             max_iter: self.max_iter,
         };
-        let start = (&Array2::zeros((scores, training.columns)), &Array1::zeros(scores));
+        let zeros = (Array2::zeros((scores, training.columns)), Array1::zeros(scores));
+        let start = from.map_or((&zeros.0, &zeros.1), |from| (&from.coef, &from.intercept));
         let Solution { coef, intercept, rounds, converged } = problem.solve(&pass, start, weight)?;
         Ok(FittedLogisticRegression { classes: classes.values, coef, intercept, n_iter: rounds, converged })
     }

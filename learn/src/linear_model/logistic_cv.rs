@@ -152,7 +152,8 @@ impl LogisticRegressionCV {
         estimator.fit_intercept(self.fit_intercept)
     }
 
-    /// The models of all values of a training set, and their scores on a test set.
+    /// The models of all values of a training set, and their scores on a test set. As in scikit-learn, the
+    /// steps of each begin at the model of the value before.
     #[track_caller]
     fn path(
         &self,
@@ -160,12 +161,14 @@ impl LogisticRegressionCV {
         scoring: Scoring,
         (train, test): (&Fit, &Fit),
     ) -> Result<Path> {
-        let fitted = |&c: &f64| {
-            let model = self.with(c).fit_part((&train.x, &train.y, &train.options), classes)?;
+        let mut path = Path::with_capacity(cs.len());
+        for &c in cs {
+            let before = path.last().map(|(model, _)| model);
+            let model = self.with(c).fit_part((&train.x, &train.y, &train.options), classes, before)?;
             let score = scoring.of(&model, &test.x, &test.y, &test.options)?;
-            Ok((model, score))
-        };
-        cs.iter().map(fitted).collect()
+            path.push((model, score));
+        }
+        Ok(path)
     }
 
     /// The coefficients of a model with its intercepts, a row for each score.
@@ -181,6 +184,26 @@ impl LogisticRegressionCV {
 
 /// Models of ascending values, and their scores.
 type Path = Vec<(FittedLogisticRegression, f64)>;
+
+/// The means of the coefficients and intercepts of one model of each fold.
+///
+/// # Errors
+/// An error if there are no folds.
+#[track_caller]
+fn mean_of(folds: &[Path], chosen: &[usize]) -> Result<FittedLogisticRegression> {
+    let models = || folds.iter().zip(chosen).filter_map(|(path, &value)| path.get(value));
+    let mut mean = models().next().ok_or_else(lost)?.0.clone();
+    mean.coef.fill(0.0);
+    mean.intercept.fill(0.0);
+    for (model, _) in models() {
+        mean.coef += &model.coef;
+        mean.intercept += &model.intercept;
+    }
+    mean.coef /= chosen.len() as f64;
+    mean.intercept /= chosen.len() as f64;
+    mean.converged = models().all(|(model, _)| model.converged);
+    Ok(mean)
+}
 
 /// The place of the first of the largest numbers.
 fn best(scores: impl Iterator<Item = f64>) -> usize {
@@ -238,21 +261,14 @@ impl Estimator for LogisticRegressionCV {
             });
         let n_iter = Array2::from_shape_fn(shape, |(fold, value)| model(fold, value).n_iter);
         let (c, chosen) = if self.refit {
-            let c = cs[best(table.sum_axis(Axis(0)).into_iter())];
-            (c, self.with(c).fit(x, y, training.weighted_options())?)
+            let value = best(table.sum_axis(Axis(0)).into_iter());
+            let from = mean_of(&folds, &vec![value; folds.len()])?;
+            let all = (x, y, &training.weighted_options());
+            (cs[value], self.with(cs[value]).fit_part(all, &classes, Some(&from))?)
         } else {
             let chosen: Vec<usize> =
                 table.axis_iter(Axis(0)).map(|scores| best(scores.iter().copied())).collect();
-            let mut mean = first.0.clone();
-            mean.coef.fill(0.0);
-            mean.intercept.fill(0.0);
-            for (fold, &value) in chosen.iter().enumerate() {
-                mean.coef += &model(fold, value).coef;
-                mean.intercept += &model(fold, value).intercept;
-            }
-            mean.coef /= chosen.len() as f64;
-            mean.intercept /= chosen.len() as f64;
-            mean.converged = chosen.iter().enumerate().all(|(fold, &value)| model(fold, value).converged);
+            let mean = mean_of(&folds, &chosen)?;
             (chosen.iter().map(|&value| cs[value]).sum::<f64>() / chosen.len() as f64, mean)
         };
         let scoring = self.scoring.clone();

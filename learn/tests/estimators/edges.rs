@@ -7,8 +7,8 @@ use tharsis_learn::feature_selection::{
 };
 use tharsis_learn::impute::{MissingIndicator, SimpleImputer};
 use tharsis_learn::linear_model::{
-    ElasticNet, Lasso, LinearRegression, LogisticRegression, PoissonRegressor, Ridge, RidgeCV,
-    RidgeClassifier,
+    ElasticNet, Lasso, LinearRegression, LogisticRegression, LogisticRegressionCV, PoissonRegressor, Ridge,
+    RidgeCV, RidgeClassifier,
 };
 use tharsis_learn::preprocessing::{
     PolynomialFeatures, PowerMethod, PowerTransformer, QuantileTransformer, RobustScaler,
@@ -266,4 +266,20 @@ fn samples_far_from_zero_have_the_models_of_near_ones() {
         let model = poisson().fit(&samples, &y, ..).unwrap();
         assert_near(&model.predict(&samples), &counts.predict(&x), 1e-5);
     }
+}
+
+/// Steps for a value of `C` begin where those for the value before have ended, as in scikit-learn.
+#[test]
+fn steps_of_a_path_begin_at_the_model_before() {
+    let (x, y) = leaning();
+    let estimator = LogisticRegressionCV::new().cv(3).tol(1e-6).max_iter(1_000);
+    let twice = estimator.clone().cs([1.0, 1.0]).fit(&x, &y, ..).unwrap();
+    for steps in twice.n_iter.rows() {
+        assert!(2 < steps[0] && steps[1] <= 1, "{steps}");
+    }
+    // The refit begins at the mean of the folds' models.
+    let cold = LogisticRegression::new().tol(1e-6).max_iter(1_000).fit(&x, &y, ..).unwrap();
+    assert_near(&twice.decision_function(&x), &cold.decision_function(&x), 1e-4);
+    let path = estimator.cs([1.0, 1.001]).fit(&x, &y, ..).unwrap();
+    assert!(path.n_iter.rows().into_iter().all(|steps| steps[1] < steps[0]), "{}", path.n_iter);
 }
