@@ -87,7 +87,7 @@ impl Training {
         let target = y.map(|_| next()).transpose()?;
         let weight = options.weights().map(|_| next()).transpose()?;
         let &[rows, columns] = x.shape()? else { return Err(refused("X has lost an axis")) };
-        check_not_empty(estimator, rows, columns)?;
+        check_shape(estimator, [rows, columns], [1, 1])?;
         if let Some(y) = &target {
             check_target(y, rows)?;
         }
@@ -205,6 +205,15 @@ impl Training {
             return Err(refused("Weights sum to zero, can't be normalized"));
         }
         Ok(sum)
+    }
+
+    /// Checks that there are so many samples and features.
+    ///
+    /// # Errors
+    /// `ValueError` if there are fewer.
+    #[track_caller]
+    pub(crate) fn check_least(&self, rows: usize, columns: usize) -> Result<()> {
+        check_shape(self.estimator, [self.rows, self.columns], [rows, columns])
     }
 
     /// Checks that a square matrix, which is decomposed in this process, fits the memory of the executor.
@@ -435,12 +444,12 @@ pub(crate) fn check_matrix(x: &Tensor) -> Result<()> {
 }
 
 #[track_caller]
-fn check_not_empty(estimator: &str, rows: usize, columns: usize) -> Result<()> {
-    for (count, thing) in [(rows, "sample"), (columns, "feature")] {
-        if count == 0 {
+fn check_shape(estimator: &str, [rows, columns]: [usize; 2], least: [usize; 2]) -> Result<()> {
+    for ((count, least), thing) in [rows, columns].into_iter().zip(least).zip(["sample", "feature"]) {
+        if count < least {
             return Err(refused(format!(
-                "Found array with 0 {thing}(s) (shape=({rows}, {columns})) while a minimum of 1 is required \
-                 by {estimator}."
+                "Found array with {count} {thing}(s) (shape=({rows}, {columns})) while a minimum of {least} is \
+                 required by {estimator}."
             )));
         }
     }

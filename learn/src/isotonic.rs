@@ -259,6 +259,9 @@ impl Estimator for IsotonicRegression {
         options: &FitOptions,
     ) -> Result<FittedIsotonicRegression> {
         let training = Training::supervised(NAME, &as_column(x)?, y, options)?;
+        if let shape @ [_, _] = training.target()?.shape()? {
+            return Err(refused(format!("y should be a 1d array, got an array of shape {shape:?} instead.")));
+        }
         training.check_finite(Nan::Refused)?;
         training.check_finite_target()?;
         training.weight_sum()?;

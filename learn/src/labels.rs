@@ -5,7 +5,7 @@ use crate::dense::tensor;
 use ndarray::{Array1, Array2};
 use tharsis_graph::ops::Require;
 use tharsis_kernels::Kind;
-use tharsis_numeric::{Axes, DType, Result, Tensor, concatenate, where_};
+use tharsis_numeric::{Axes, DType, Error, Result, Tensor, concatenate, where_};
 
 /// Most classes of a classifier. A sample is told apart from each of them, so states and chunks are so many
 /// times as large.
@@ -45,14 +45,29 @@ impl Classes {
         let y = one_axis(training)?;
         check_whole(training, &y)?;
         let labels = y.astype(DType::I64);
-        match training.engine.integers(&labels.unique(), CLASSES_MAX)? {
-            Ok(values) => Ok(Classes { values, labels }),
-            Err(count) => Err(refused(format!(
-                "y has {count} classes, {} takes at most {CLASSES_MAX}. Maybe you are trying to fit a classifier \
-                 on a regression target.",
-                training.estimator
-            ))),
+        let found = training.engine.integers(&labels.unique(), CLASSES_MAX)?;
+        Ok(Classes { values: found.map_err(|count| too_many(training, count))?, labels })
+    }
+
+    /// As [`Classes::of`], of targets that need not be whole: the classes are the positions of their distinct
+    /// numbers. For scores that need groups alone.
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
+    pub(crate) fn of_any_numbers(training: &Training) -> Result<Classes> {
+        let y = one_axis(training)?;
+        if !y.dtype()?.is_float() {
+            return Classes::of(training);
         }
+        let y = y.astype(DType::F64);
+        let found = training.engine.elements::<f64>(&[&y.unique()], CLASSES_MAX)?;
+        let numbers = found.map_err(|count| too_many(training, count))?.concat();
+        if numbers.iter().any(|number| !number.is_finite()) {
+            training.explain_not_finite(Nan::Missing)?;
+        }
+        let labels = Tensor::from_elements(&[numbers.len()], &numbers).searchsorted(&y);
+        Ok(Classes { values: (0..numbers.len() as i64).collect(), labels })
     }
 
     /// The labels of a part of some data, whose classes are those of all.
@@ -97,6 +112,16 @@ impl Classes {
         let last = self.values.last().copied().unwrap_or(0);
         self.labels.expand_dims(1).equal(last).astype(DType::F64)
     }
+}
+
+/// The error of targets with so many distinct numbers.
+#[track_caller]
+fn too_many(training: &Training, count: u64) -> Error {
+    refused(format!(
+        "y has {count} classes, {} takes at most {CLASSES_MAX}. Maybe you are trying to fit a classifier on a \
+         regression target.",
+        training.estimator
+    ))
 }
 
 /// Whether each target is no whole number within int64; none if the dtype has no others.

@@ -176,12 +176,7 @@ impl Estimator for AgglomerativeClustering {
         self.check()?;
         let training = Training::unsupervised(NAME, x, options)?.without_weights()?;
         let (rows, columns) = (training.rows, training.columns);
-        if rows < 2 {
-            return Err(refused(format!(
-                "Found array with {rows} sample(s) (shape=({rows}, {columns})) while a minimum of 2 is required by \
-                 {NAME}."
-            )));
-        }
+        training.check_least(2, 1)?;
         if self.n_clusters.is_some_and(|count| rows < count) {
             let count = self.n_clusters.unwrap_or(0);
             return Err(refused(format!(

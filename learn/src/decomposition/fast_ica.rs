@@ -259,12 +259,7 @@ impl Estimator for FastICA {
         check_not_negative(NAME, "tol", self.tol)?;
         let training = Training::unsupervised(NAME, x, options)?.without_weights()?;
         let (rows, columns) = (training.rows, training.columns);
-        if rows < 2 {
-            return Err(refused(format!(
-                "Found array with {rows} sample(s) (shape=({rows}, {columns})) while a minimum of 2 is required by \
-                 {NAME}."
-            )));
-        }
+        training.check_least(2, 1)?;
         let moments = Moments::of(&training, None, Around::Mean)?;
         let count = self.n_components.unwrap_or(columns).min(rows).min(columns);
         let whitening = whitening(&moments.varying(), rows, count)?;

@@ -6,7 +6,7 @@ use crate::base::{Estimator, FitOptions, Transform};
 use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
 use crate::dense::{eigh, tensor};
 use crate::params::{Parameter, Setting, parameters};
-use crate::passes::{Around, Centred, Moments, in_fixed_chunks};
+use crate::passes::{Around, Centred, ColumnSums, Moments, in_fixed_chunks};
 use crate::saved::{Save, saved};
 use crate::show;
 use crate::states::{all_finite, lost, matrix, vector};
@@ -159,28 +159,25 @@ impl PCA {
     /// ```
     ///
     /// # Errors
-    /// `ValueError` for a number of components that is out of range, samples of other than two axes, fewer
-    /// than two rows or no features, complex, NaN or infinite; `TypeError` for weights; `OverflowError` for
+    /// `ValueError` for a number of components that is out of range, samples of other than two axes, without
+    /// rows or features, complex, NaN or infinite; `TypeError` for weights; `OverflowError` for
     /// sums beyond float64; errors of the passes.
     #[track_caller]
     pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedPCA> {
         self.check()?;
         let training = Training::unsupervised("PCA", x, &options.into())?.without_weights()?;
         let (rows, columns) = (training.rows, training.columns);
-        if rows < 2 {
-            return Err(refused(format!(
-                "Found array with {rows} sample(s) (shape=({rows}, {columns})) while a minimum of 2 is \
-                 required by PCA."
-            )));
-        }
         let most = rows.min(columns);
         if let Components::Count(count) = self.n_components
             && most < count
         {
             return Err(out_of_range(count, &most.to_string()));
         }
-        let Axes { values, directions, mean } =
-            if rows < columns { Axes::of_few(&training)? } else { Axes::of(&training)? };
+        let Axes { values, directions, mean } = match rows {
+            1 => Axes::of_one(&training)?,
+            _ if rows < columns => Axes::of_few(&training)?,
+            _ => Axes::of(&training)?,
+        };
         let divisor = (rows - 1) as f64;
         let ratios = &values / values.sum();
         let kept = self.kept(&ratios, most);
@@ -271,6 +268,14 @@ impl Axes {
         let mut directions = vectors.reversed_axes();
         directions.invert_axis(Axis(0));
         Ok(Axes { values, directions, mean: moments.mean })
+    }
+
+    /// The first axis of a single sample, along which nothing tells a variance: NaN, as in scikit-learn.
+    #[track_caller]
+    fn of_one(training: &Training) -> Result<Axes> {
+        let mean = ColumnSums::of_all(training)?.mean();
+        let directions = Array2::from_shape_fn((1, training.columns), |(_, column)| f64::from(column == 0));
+        Ok(Axes { values: Array1::from_elem(1, f64::NAN), directions, mean })
     }
 
     /// The right singular vectors of fewer samples than features: no matrix is larger than the samples.

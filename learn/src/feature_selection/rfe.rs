@@ -122,6 +122,7 @@ where
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedRFE<E::Fitted>> {
         let training = Training::supervised(NAME, x, y, options)?;
+        training.check_least(1, 2)?;
         let columns = training.columns;
         let (wanted, step) = self.counts(columns)?;
         let options = training.weighted_options();

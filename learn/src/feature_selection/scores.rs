@@ -32,7 +32,7 @@ pub struct Scores {
 /// ```
 ///
 /// # Errors
-/// `ValueError` for labels that are not whole, shapes that do not fit, no samples, no features, complex
+/// `ValueError` for shapes that do not fit, no samples, no features, more than 2^14 groups, complex
 /// numbers, NaN and infinity; `OverflowError` for sums beyond float64; errors of the passes.
 #[track_caller]
 pub fn f_classif(x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<Scores> {
@@ -83,7 +83,7 @@ pub fn chi2(x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<Sc
 /// As [`f_classif`], of data that have been checked.
 #[track_caller]
 pub(crate) fn of_classes(training: &Training) -> Result<Scores> {
-    let classes = Classes::of(training)?;
+    let classes = Classes::of_any_numbers(training)?;
     // Sums of numbers around their mean, and squares around the means of the classes, lose no digits.
     let shift = training.x.mean(0);
     let (x, member) = (&(&training.x - &shift), classes.indicators());

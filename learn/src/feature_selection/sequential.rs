@@ -158,12 +158,7 @@ impl<E: Estimator<Fitted: Predict>> Estimator for SequentialFeatureSelector<E> {
     ) -> Result<FittedSequentialFeatureSelector> {
         let training = Training::supervised(NAME, x, y, options)?;
         let columns = training.columns;
-        if columns < 2 {
-            return Err(refused(format!(
-                "Found array with 1 feature(s) (shape=({}, 1)) while a minimum of 2 is required by {NAME}.",
-                training.rows
-            )));
-        }
+        training.check_least(1, 2)?;
         if !self.estimator.takes_nan() {
             training.check_finite(Nan::Refused)?;
         }

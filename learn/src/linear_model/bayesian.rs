@@ -361,6 +361,7 @@ impl Estimator for ARDRegression {
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedARDRegression> {
         self.check()?;
         let training = Training::supervised("ARDRegression", x, y, options)?.without_weights()?;
+        training.check_least(2, 1)?;
         let evidence = Evidence::of(&training, self.fit_intercept)?;
         let columns = training.columns;
         let posterior = Posterior::of(&evidence)?;

@@ -323,12 +323,7 @@ impl Estimator for GaussianMixture {
         self.check()?;
         let training = Training::unsupervised(NAME, x, options)?.without_weights()?;
         let (rows, columns) = (training.rows, training.columns);
-        if rows < 2 {
-            return Err(refused(format!(
-                "Found array with {rows} sample(s) (shape=({rows}, {columns})) while a minimum of 2 is required by \
-                 {NAME}."
-            )));
-        }
+        training.check_least(2, 1)?;
         if rows < self.n_components {
             return Err(refused(format!(
                 "Expected n_samples >= n_components but got n_components = {}, n_samples = {rows}",

@@ -307,6 +307,7 @@ impl Estimator for SplineTransformer {
     ) -> Result<FittedSplineTransformer> {
         self.check()?;
         let training = Training::unsupervised("SplineTransformer", x, options)?;
+        training.check_least(2, 1)?;
         if let Knots::Given(given) = &self.knots {
             if given.ncols() != training.columns {
                 return Err(refused("knots.shape[1] == n_features is violated."));

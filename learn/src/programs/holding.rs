@@ -2,8 +2,9 @@
 
 use super::args::{INTEGER_OR_NONE, N_JOBS, RANDOM_STATE, Run, VERBOSE, WARM_START, class, integer_if_given};
 use super::held::{any, any_if_given, mapping_if_given, named};
-use super::model::{array, classes, model, numbers, real, supervised_score, whole};
+use super::model::{Described, Model, array, classes, model, numbers, real, supervised_score, whole};
 use super::object::{Class, Instance};
+use crate::base::{FitOptions, Task};
 use crate::calibration::{CalibratedClassifierCV, FittedCalibratedClassifierCV};
 use crate::compose::{FittedTransformedTargetRegressor, TransformedTargetRegressor};
 use crate::ensemble::{
@@ -19,6 +20,7 @@ use crate::multiclass::{
 use crate::multioutput::{
     FittedMultiOutputClassifier, FittedMultiOutputRegressor, MultiOutputClassifier, MultiOutputRegressor,
 };
+use tharsis_numeric::Tensor;
 use tharsis_numeric::protocol::{Failure, Scope, Value};
 use tharsis_programs::{Bound, Kind, Param, Preset, Row};
 
@@ -458,18 +460,30 @@ model!(
     attributes: |m| { "classes_" => classes(&m.classes) },
 );
 
-model!(
-    FittedIsotonicRegression,
-    maps: [predict, transform],
-    score: |m, x, y, options| {
+impl Described for FittedIsotonicRegression {
+    const METHODS: &'static [&'static str] = &["predict", "transform", "score"];
+    const TASK: Task = Task::Regression;
+}
+
+impl Model for FittedIsotonicRegression {
+    /// The line has one axis, also as a map.
+    fn map(&self, method: &str, x: &Tensor) -> Option<Tensor> {
+        ["predict", "transform"].contains(&method).then(|| self.predict(x))
+    }
+
+    fn score(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> crate::Result<f64> {
         let y = y.ok_or_else(|| crate::checks::refused("y should be a 1d array, got None instead."))?;
-        m.score(x, y, options)
-    },
-    attributes: |m| {
-        "X_max_" => real(m.x_max),
-        "X_min_" => real(m.x_min),
-        "X_thresholds_" => array(&m.x_thresholds),
-        "increasing_" => Value::Number(tharsis_numeric::Scalar::Bool(m.increasing)),
-        "y_thresholds_" => array(&m.y_thresholds),
-    },
-);
+        FittedIsotonicRegression::score(self, x, y, options)
+    }
+
+    fn attribute(&self, name: &str) -> Option<Value> {
+        match name {
+            "X_max_" => Some(real(self.x_max)),
+            "X_min_" => Some(real(self.x_min)),
+            "X_thresholds_" => Some(array(&self.x_thresholds)),
+            "increasing_" => Some(Value::Number(tharsis_numeric::Scalar::Bool(self.increasing))),
+            "y_thresholds_" => Some(array(&self.y_thresholds)),
+            _ => None,
+        }
+    }
+}

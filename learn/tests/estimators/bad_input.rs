@@ -3,18 +3,21 @@
 use tharsis_learn::base::Estimator;
 use tharsis_learn::cluster::{Init, KMeans};
 use tharsis_learn::covariance::ShrunkCovariance;
-use tharsis_learn::decomposition::{PCA, TruncatedSVD};
+use tharsis_learn::decomposition::{FastICA, PCA, TruncatedSVD};
 use tharsis_learn::discriminant_analysis::{LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis};
 use tharsis_learn::feature_selection::{
-    ScoreFunction, SelectFpr, SelectKBest, SelectPercentile, VarianceThreshold,
+    RFE, ScoreFunction, SelectFpr, SelectKBest, SelectPercentile, SequentialFeatureSelector,
+    VarianceThreshold,
 };
 use tharsis_learn::impute::{SimpleImputer, Statistic};
+use tharsis_learn::isotonic::IsotonicRegression;
 use tharsis_learn::linear_model::*;
+use tharsis_learn::mixture::GaussianMixture;
 use tharsis_learn::naive_bayes::{BernoulliNB, GaussianNB, MultinomialNB};
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::{
     Binarizer, MaxAbsScaler, MinMaxScaler, Normalizer, PolynomialFeatures, PowerMethod, PowerTransformer,
-    QuantileTransformer, RobustScaler, StandardScaler,
+    QuantileTransformer, RobustScaler, SplineTransformer, StandardScaler,
 };
 use tharsis_learn::{Error, FitOptions};
 use tharsis_numeric::{DType, Tensor, arange, array, ones, zeros};
@@ -327,8 +330,37 @@ fn one_sample() {
     assert!(model.score(&x, &y, ..).unwrap().is_nan());
     let clusters = KMeans::new().n_clusters(1).fit(&x, ..).unwrap();
     assert_eq!((clusters.cluster_centers.sum(), clusters.inertia), (7.0, 0.0));
-    let error = PCA::new().fit(&x, ..).unwrap_err();
-    assert!(begins(&error, "Found array with 1 sample(s) (shape=(1, 2)) while a minimum of 2 is required"));
+    // A sample has a place, and no variance.
+    let pca = PCA::new().fit(&x, ..).unwrap();
+    assert!(pca.explained_variance[0].is_nan() && pca.components.dim() == (1, 2), "{pca:?}");
+    assert_eq!(pca.transform(&array([5.0, 9.0]).reshape(&[1, 2])).to_vec::<f64>().unwrap(), [2.0]);
+}
+
+/// Found by fits of one row and of one feature beside those of scikit-learn.
+#[test]
+fn two_samples_or_features_are_the_least_for_some() {
+    let (row, one) = (array([3.0, 4.0]).reshape(&[1, 2]), arange(4).reshape(&[4, 1]));
+    let y = arange(4);
+    let rows = [
+        ARDRegression::new().fit(&row, &array([2.0]), ..).map(drop),
+        SplineTransformer::new().fit(&row, ..).map(drop),
+        FastICA::new().fit(&row, ..).map(drop),
+        GaussianMixture::new().fit(&row, ..).map(drop),
+    ];
+    for error in rows.map(Result::unwrap_err) {
+        let text = "Found array with 1 sample(s) (shape=(1, 2)) while a minimum of 2 is required by ";
+        assert!(begins(&error, text), "{error}");
+    }
+    let features = [
+        RFE::new(Ridge::new()).fit(&one, &y, ..).map(drop),
+        SequentialFeatureSelector::new(Ridge::new()).fit(&one, &y, ..).map(drop),
+    ];
+    for error in features.map(Result::unwrap_err) {
+        let text = "Found array with 1 feature(s) (shape=(4, 1)) while a minimum of 2 is required by ";
+        assert!(begins(&error, text), "{error}");
+    }
+    let error = IsotonicRegression::new().fit(&one, &y.reshape(&[4, 1]), ..).unwrap_err();
+    assert!(begins(&error, "y should be a 1d array"), "{error}");
 }
 
 /// Labels and zeros and ones do not show of what they were made.

@@ -215,6 +215,21 @@ fn collinear_samples_have_no_likelihood() {
     assert!(model.score(&collinear, ..).unwrap().is_finite());
 }
 
+/// scikit-learn takes groups by any numbers.
+#[test]
+fn groups_of_scores_need_no_whole_numbers() {
+    let (x, y) = classes();
+    let whole = f_classif(&x, &y, ..).unwrap();
+    let fractions = f_classif(&x, &(&y * 0.75 - 0.3), ..).unwrap();
+    assert_eq!((whole.scores, whole.pvalues), (fractions.scores, fractions.pvalues));
+    let gap = where_(&y.equal(1), f64::NAN, y.astype(DType::F64));
+    let error = f_classif(&x, &gap, ..).unwrap_err().to_string();
+    assert!(error.starts_with("Input y contains NaN."), "{error}");
+    // Counts are of labels.
+    let error = chi2(&x, &(&y * 0.75), ..).unwrap_err().to_string();
+    assert!(error.starts_with("Unknown label type: continuous."), "{error}");
+}
+
 /// Twelve samples of two features, and two classes that their difference tells apart, but for one sample.
 fn leaning() -> (Tensor, Tensor) {
     let rows = [0.0, 0.75, 2.0, 1.5, 0.25, 3.0, 1.0, 2.5, 3.5, 0.5, 1.25, 2.25];
