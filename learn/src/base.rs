@@ -85,6 +85,22 @@ pub trait Transform {
         None
     }
 
+    /// scikit-learn's `get_feature_names_out`: the names of the features of results, from those of the
+    /// samples. `None` for another number of names than the fit had features, and of models that have no
+    /// names.
+    ///
+    /// ```
+    /// use tharsis_learn::base::Transform;
+    /// use tharsis_learn::preprocessing::OneHotEncoder;
+    /// use tharsis_numeric::array;
+    /// let model = OneHotEncoder::new().fit(&array([3i64, 8, 3]).reshape(&[3, 1]), ..)?;
+    /// assert_eq!(model.feature_names_out(&["code".to_owned()]).unwrap_or_default(), ["code_3", "code_8"]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    fn feature_names_out(&self, _: &[String]) -> Option<Vec<String>> {
+        None
+    }
+
     /// The name of the type and the numbers of the model, for the file of a pipeline; none if the model
     /// cannot be a part of one.
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {

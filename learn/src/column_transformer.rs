@@ -6,6 +6,7 @@
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::checks::{check_matrix, check_samples, refused};
 use crate::dense::positions;
+use crate::feature_names;
 use crate::params::{Params, Setting};
 use crate::saved::{Save, decoded, encoded};
 use crate::step::FittedStep;
@@ -440,6 +441,22 @@ impl Transform for FittedColumnTransformer {
 
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
+    }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        let mut all = Vec::new();
+        for FittedPart { name, model, columns, width, .. } in &self.parts {
+            let own = feature_names::at(names, columns, self.n_features_in)?;
+            let made = match model {
+                Some(model) => model.0.feature_names_out(&own)?,
+                None => own,
+            };
+            if made.len() != *width {
+                return None;
+            }
+            all.extend(made.into_iter().map(|made| format!("{name}__{made}")));
+        }
+        Some(all)
     }
 }
 

@@ -373,6 +373,10 @@ impl Transform for FittedIsotonicRegression {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, _: &[String]) -> Option<Vec<String>> {
+        Some(crate::feature_names::numbered(NAME, 1))
+    }
 }
 
 impl fmt::Display for FittedIsotonicRegression {

@@ -44,6 +44,7 @@ pub mod discriminant_analysis;
 pub mod dummy;
 mod engine;
 pub mod ensemble;
+mod feature_names;
 pub mod feature_selection;
 pub mod foreign;
 pub mod frozen;

@@ -194,6 +194,22 @@ impl<M: PredictProba> FittedNamed<M> {
 }
 
 impl<M: Transform> FittedNamed<M> {
+    /// scikit-learn's `get_feature_names_out`: the names of the features of mapped samples. `None` of models
+    /// that have no names for them.
+    ///
+    /// ```
+    /// use tharsis_learn::preprocessing::PolynomialFeatures;
+    /// use tharsis_learn::{Named, Table};
+    /// use tharsis_numeric::zeros;
+    /// let table = Table::new(["a", "b"], &zeros(&[4, 2]))?;
+    /// let model = Named::new(PolynomialFeatures::new()).fit_unsupervised(&table, ..)?;
+    /// assert_eq!(model.feature_names_out().unwrap_or_default(), ["1", "a", "b", "a^2", "a b", "b^2"]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn feature_names_out(&self) -> Option<Vec<String>> {
+        self.model.feature_names_out(&self.feature_names_in)
+    }
+
     /// The mapped samples, as [`predict`](FittedNamed::predict).
     #[track_caller]
     pub fn transform(&self, table: &Table) -> Tensor {

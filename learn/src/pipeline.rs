@@ -376,6 +376,14 @@ impl<M: Transform> Transform for FittedPipeline<M> {
     fn transform(&self, x: &Tensor) -> Tensor {
         FittedPipeline::transform(self, x)
     }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        let steps = self.steps.iter();
+        let names = steps
+            .map(|(_, step)| step)
+            .try_fold(names.to_vec(), |names, step| step.feature_names_out(&names))?;
+        self.last.1.feature_names_out(&names)
+    }
 }
 
 impl<M: Predict> Predict for FittedPipeline<M> {

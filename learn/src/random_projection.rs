@@ -310,6 +310,10 @@ impl Transform for FittedRandomProjection {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, _: &[String]) -> Option<Vec<String>> {
+        Some(crate::feature_names::numbered(self.name, self.n_components))
+    }
 }
 
 impl fmt::Display for FittedRandomProjection {

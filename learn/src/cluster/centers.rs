@@ -76,6 +76,10 @@ macro_rules! clusters {
             fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
                 Some(self.kind_and_body())
             }
+
+            fn feature_names_out(&self, _: &[String]) -> Option<Vec<String>> {
+                Some($crate::feature_names::numbered($name, self.cluster_centers.nrows()))
+            }
         }
 
         impl Predict for $fitted {

@@ -322,6 +322,10 @@ impl Transform for FittedIncrementalPCA {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, _: &[String]) -> Option<Vec<String>> {
+        Some(crate::feature_names::numbered(NAME, self.components.nrows()))
+    }
 }
 
 impl fmt::Display for FittedIncrementalPCA {

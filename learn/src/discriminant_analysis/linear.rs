@@ -297,6 +297,13 @@ impl Transform for FittedLinearDiscriminantAnalysis {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, _: &[String]) -> Option<Vec<String>> {
+        Some(crate::feature_names::numbered(
+            "LinearDiscriminantAnalysis",
+            self.components.min(self.scalings.ncols()),
+        ))
+    }
 }
 
 classifies!(FittedLinearDiscriminantAnalysis, "LinearDiscriminantAnalysis", predict_log_proba; decision_function);

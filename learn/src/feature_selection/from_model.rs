@@ -281,6 +281,10 @@ impl<M> Transform for FittedSelectFromModel<M> {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.support.kind_and_body())
     }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        self.support.names(names)
+    }
 }
 
 impl<M: Save> Save for FittedSelectFromModel<M> {

@@ -286,6 +286,10 @@ impl Transform for FittedSelect {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        self.support.names(names)
+    }
 }
 
 impl fmt::Display for FittedSelect {

@@ -269,6 +269,10 @@ impl Transform for FittedSequentialFeatureSelector {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.support.kind_and_body())
     }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        self.support.names(names)
+    }
 }
 
 impl fmt::Display for FittedSequentialFeatureSelector {

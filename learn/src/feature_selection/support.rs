@@ -58,6 +58,11 @@ impl Support {
         }
     }
 
+    /// The names of the chosen features.
+    pub(crate) fn names(&self, names: &[String]) -> Option<Vec<String>> {
+        crate::feature_names::at(names, &self.chosen(), self.mask.len())
+    }
+
     /// Samples with zeros in the place of features that are not chosen: (n, k) to (n, d). Carries a
     /// `ValueError` when run for NaN and infinity.
     #[track_caller]
@@ -99,5 +104,9 @@ impl Transform for Support {
 
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
+    }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        self.names(names)
     }
 }

@@ -233,6 +233,15 @@ impl Transform for FittedKNNImputer {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        let kept: Vec<usize> = (0..self.means.len()).filter(|&column| !self.means[column].is_nan()).collect();
+        let mut own = crate::feature_names::at(names, &kept, self.means.len())?;
+        if let Some(indicator) = &self.indicator {
+            own.extend(indicator.feature_names_out(names)?);
+        }
+        Some(own)
+    }
 }
 
 impl fmt::Display for FittedKNNImputer {

@@ -186,6 +186,11 @@ impl Transform for FittedMissingIndicator {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        let own = crate::feature_names::at(names, &self.features, self.columns)?;
+        Some(own.into_iter().map(|name| format!("missingindicator_{name}")).collect())
+    }
 }
 
 impl fmt::Display for FittedMissingIndicator {

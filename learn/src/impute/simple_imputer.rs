@@ -299,6 +299,14 @@ impl Transform for FittedSimpleImputer {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        let mut own = crate::feature_names::at(names, &self.kept(), self.statistics.len())?;
+        if let Some(indicator) = &self.indicator {
+            own.extend(indicator.feature_names_out(names)?);
+        }
+        Some(own)
+    }
 }
 
 impl fmt::Display for FittedSimpleImputer {

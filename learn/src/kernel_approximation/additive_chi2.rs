@@ -169,6 +169,15 @@ impl Transform for FittedAdditiveChi2Sampler {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        if names.len() != self.columns {
+            return None;
+        }
+        let waves = (1..self.sample_steps).flat_map(|step| [format!("cos{step}"), format!("sin{step}")]);
+        let of = |wave: String| names.iter().map(move |name| format!("additivechi2sampler_{name}_{wave}"));
+        Some(std::iter::once("sqrt".to_owned()).chain(waves).flat_map(of).collect())
+    }
 }
 
 impl fmt::Display for FittedAdditiveChi2Sampler {

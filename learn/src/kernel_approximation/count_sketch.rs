@@ -216,6 +216,10 @@ impl Transform for FittedPolynomialCountSketch {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, _: &[String]) -> Option<Vec<String>> {
+        Some(crate::feature_names::numbered("PolynomialCountSketch", self.n_components))
+    }
 }
 
 impl fmt::Display for FittedPolynomialCountSketch {

@@ -238,6 +238,10 @@ impl Transform for FittedRBFSampler {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, _: &[String]) -> Option<Vec<String>> {
+        Some(crate::feature_names::numbered("RBFSampler", self.n_components))
+    }
 }
 
 impl fmt::Display for FittedRBFSampler {
@@ -403,6 +407,10 @@ impl Transform for FittedSkewedChi2Sampler {
 
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
+    }
+
+    fn feature_names_out(&self, _: &[String]) -> Option<Vec<String>> {
+        Some(crate::feature_names::numbered("SkewedChi2Sampler", self.n_components))
     }
 }
 

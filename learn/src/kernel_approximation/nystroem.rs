@@ -269,6 +269,10 @@ impl Transform for FittedNystroem {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, _: &[String]) -> Option<Vec<String>> {
+        Some(crate::feature_names::numbered("Nystroem", self.components.nrows()))
+    }
 }
 
 impl fmt::Display for FittedNystroem {

@@ -123,6 +123,10 @@ impl<M: Transform> Transform for FittedSearch<M> {
     fn transform(&self, x: &Tensor) -> Tensor {
         self.best_model.transform(x)
     }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        self.best_model.feature_names_out(names)
+    }
 }
 
 /// The part of a search in a file beside its model: the best candidate, its score and place, the table, the

@@ -510,6 +510,10 @@ impl<M: Transform> Transform for FittedHalving<M> {
     fn transform(&self, x: &Tensor) -> Tensor {
         self.search.transform(x)
     }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        self.search.feature_names_out(names)
+    }
 }
 
 /// Numbers of a search in a file beside the search: the resources and the candidates of rounds, the

@@ -98,4 +98,8 @@ impl Transform for Binarizer {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        Some(names.to_vec())
+    }
 }

@@ -1,6 +1,7 @@
 //! The distinct values of a feature, in the type of its samples: integers beyond 2^53 are other categories
 //! than their neighbours.
 
+use crate::feature_names::python;
 use ndarray::Array1;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -64,6 +65,15 @@ impl Categories {
             Categories::Integers(values) => of_values(values),
             Categories::Reals(values) => of_values(values),
             Categories::Unsigned(values) => of_values(values),
+        }
+    }
+
+    /// Each category as Python writes it.
+    pub(super) fn texts(&self) -> Vec<String> {
+        match self {
+            Categories::Integers(values) => values.iter().map(ToString::to_string).collect(),
+            Categories::Reals(values) => values.iter().map(|value| python(*value)).collect(),
+            Categories::Unsigned(values) => values.iter().map(ToString::to_string).collect(),
         }
     }
 

@@ -451,6 +451,15 @@ impl Transform for FittedKBinsDiscretizer {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        let own = crate::feature_names::same(names, self.bin_edges.len())?;
+        if self.encode == BinEncoding::Ordinal {
+            return Some(own);
+        }
+        let of = |(name, bins)| (0..bins).map(move |bin: usize| format!("{name}_{bin}.0"));
+        Some(own.iter().zip(self.n_bins()).flat_map(of).collect())
+    }
 }
 
 impl fmt::Display for FittedKBinsDiscretizer {

@@ -107,6 +107,10 @@ impl Transform for FittedKernelCenterer {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, _: &[String]) -> Option<Vec<String>> {
+        Some(crate::feature_names::numbered("KernelCenterer", self.k_fit_rows.len()))
+    }
 }
 
 impl fmt::Display for FittedKernelCenterer {

@@ -342,6 +342,19 @@ impl Transform for FittedOneHotEncoder {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        let own = crate::feature_names::same(names, self.categories.len())?;
+        let of = |(at, name): (usize, &String)| {
+            let (texts, rare) = (self.categories[at].texts(), &self.rare[at]);
+            let alone = texts.into_iter().zip(rare).filter(|(_, rare)| !**rare).map(|(text, _)| text);
+            let together = rare.contains(&true).then(|| "infrequent_sklearn".to_owned());
+            let columns = alone.chain(together).enumerate();
+            let kept = columns.filter(|(place, _)| Some(*place) != self.dropped[at]);
+            kept.map(|(_, text)| format!("{name}_{text}")).collect::<Vec<String>>()
+        };
+        Some(own.iter().enumerate().flat_map(of).collect())
+    }
 }
 
 impl fmt::Display for FittedOneHotEncoder {

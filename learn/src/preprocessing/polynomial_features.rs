@@ -273,6 +273,20 @@ impl Transform for FittedPolynomialFeatures {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        if names.len() != self.columns {
+            return None;
+        }
+        let named = |product: &Vec<usize>| {
+            let factors = product.chunk_by(|a, b| a == b).map(|same| match same {
+                [only] => names[*only].clone(),
+                _ => format!("{}^{}", names[same[0]], same.len()),
+            });
+            if product.is_empty() { "1".to_owned() } else { factors.collect::<Vec<_>>().join(" ") }
+        };
+        Some(self.products.iter().map(named).collect())
+    }
 }
 
 impl fmt::Display for FittedPolynomialFeatures {

@@ -477,6 +477,10 @@ impl Transform for FittedPowerTransformer {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        crate::feature_names::same(names, self.lambdas.len())
+    }
 }
 
 impl fmt::Display for FittedPowerTransformer {

@@ -543,6 +543,12 @@ impl Transform for FittedSplineTransformer {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        let own = crate::feature_names::same(names, self.knots.nrows())?;
+        let of = |name| (0..self.told()).map(move |spline| format!("{name}_sp_{spline}"));
+        Some(own.iter().flat_map(of).collect())
+    }
 }
 
 impl fmt::Display for FittedSplineTransformer {

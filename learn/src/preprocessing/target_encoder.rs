@@ -407,6 +407,17 @@ impl Transform for FittedTargetEncoder {
     fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
         Some(self.kind_and_body())
     }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        let own = crate::feature_names::same(names, self.categories.len())?;
+        match &self.classes {
+            Some(classes) if 1 < self.target_mean.len() => {
+                let of = |name| classes.iter().map(move |class| format!("{name}_{class}"));
+                Some(own.iter().flat_map(of).collect())
+            }
+            _ => Some(own),
+        }
+    }
 }
 
 impl fmt::Display for FittedTargetEncoder {

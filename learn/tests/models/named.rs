@@ -1,8 +1,18 @@
 //! Names of features, and the texts of scikit-learn where they differ from those of the fit.
 
+use tharsis_learn::base::Transform;
+use tharsis_learn::cluster::KMeans;
+use tharsis_learn::compose::{ColumnTransformer, Remainder};
+use tharsis_learn::decomposition::PCA;
+use tharsis_learn::feature_selection::VarianceThreshold;
+use tharsis_learn::impute::SimpleImputer;
+use tharsis_learn::kernel_approximation::AdditiveChi2Sampler;
 use tharsis_learn::linear_model::LinearRegression;
 use tharsis_learn::naive_bayes::GaussianNB;
-use tharsis_learn::preprocessing::StandardScaler;
+use tharsis_learn::pipeline::{FeatureUnion, Pipeline};
+use tharsis_learn::preprocessing::{
+    KBinsDiscretizer, OneHotEncoder, PolynomialFeatures, SplineTransformer, StandardScaler,
+};
 use tharsis_learn::{Named, Table};
 use tharsis_numeric::{Tensor, arange, array};
 
@@ -63,4 +73,61 @@ fn tables_have_a_name_for_each_feature() {
     assert!(text(&["a"]).starts_with("1 names for 2 features"));
     assert!(text(&["a", "a"]).starts_with("the name 'a' stands for two features"));
     assert!(Table::new(["a"], &arange(3)).is_err());
+}
+
+/// A name for each column of the result, as scikit-learn has it.
+fn check_names(model: &dyn Transform, x: &Tensor, expected: &str) {
+    let expected: Vec<&str> = expected.split(", ").collect();
+    let names = ["a".to_owned(), "b".to_owned()];
+    assert_eq!(model.feature_names_out(&names).unwrap(), expected);
+    assert_eq!(model.transform(x).execute().unwrap().shape().unwrap()[1], expected.len());
+    // Another number of names is that of other samples.
+    let fewer = model.feature_names_out(&names[..1]);
+    assert!(fewer.is_none() || fewer.unwrap() == expected, "{expected:?}");
+}
+
+#[test]
+fn features_of_results_have_the_names_of_scikit_learn() {
+    let x = array([0.5, 1.0, 2.0, 1.0, 2.0, 3.0, 4.0, 7.0, 0.5, 7.0, 2.0, 1.0]).reshape(&[6, 2]);
+    let gaps = array([f64::NAN, 1.0, 2.0, 4.0]).reshape(&[2, 2]);
+    let constant = array([3.0, 1.0, 3.0, 2.0]).reshape(&[2, 2]);
+    check_names(&StandardScaler::new().fit(&x, ..).unwrap(), &x, "a, b");
+    check_names(&PCA::new().fit(&x, ..).unwrap(), &x, "pca0, pca1");
+    check_names(&KMeans::new().n_clusters(3).fit(&x, ..).unwrap(), &x, "kmeans0, kmeans1, kmeans2");
+    check_names(&VarianceThreshold::new().fit(&constant, ..).unwrap(), &constant, "b");
+    check_names(
+        &SimpleImputer::new().add_indicator(true).fit(&gaps, ..).unwrap(),
+        &gaps,
+        "a, b, missingindicator_a",
+    );
+    check_names(
+        &PolynomialFeatures::new().degree(3).include_bias(false).fit(&x, ..).unwrap(),
+        &x,
+        "a, b, a^2, a b, b^2, a^3, a^2 b, a b^2, b^3",
+    );
+    check_names(
+        &SplineTransformer::new().n_knots(2).degree(1).fit(&x, ..).unwrap(),
+        &x,
+        "a_sp_0, a_sp_1, b_sp_0, b_sp_1",
+    );
+    check_names(&KBinsDiscretizer::new().n_bins(2).fit(&x, ..).unwrap(), &x, "a_0.0, a_1.0, b_0.0, b_1.0");
+    check_names(
+        &AdditiveChi2Sampler::new().sample_steps(2).fit(&x, ..).unwrap(),
+        &x,
+        "additivechi2sampler_a_sqrt, additivechi2sampler_b_sqrt, additivechi2sampler_a_cos1, \
+         additivechi2sampler_b_cos1, additivechi2sampler_a_sin1, additivechi2sampler_b_sin1",
+    );
+    let code = OneHotEncoder::new();
+    check_names(
+        &code.clone().max_categories(2).fit(&x, ..).unwrap(),
+        &x,
+        "a_2.0, a_infrequent_sklearn, b_1.0, b_infrequent_sklearn",
+    );
+    let columns = ColumnTransformer::new().part("code", code, [0]).remainder(Remainder::passthrough());
+    check_names(&columns.fit(&x, ..).unwrap(), &x, "code__a_0.5, code__a_2.0, code__a_4.0, remainder__b");
+    let union = FeatureUnion::new().part("scale", StandardScaler::new()).passthrough("as");
+    check_names(&union.fit(&x, ..).unwrap(), &x, "scale__a, scale__b, as__a, as__b");
+    let pipeline =
+        Pipeline::new().step("powers", PolynomialFeatures::new()).last("scale", StandardScaler::new());
+    check_names(&pipeline.fit_unsupervised(&x, ..).unwrap(), &x, "1, a, b, a^2, a b, b^2");
 }
