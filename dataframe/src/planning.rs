@@ -1,7 +1,7 @@
 //! Plans made physical.
 
 use crate::engine::{Settings, pin, session};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::scan::Listings;
 use crate::scanned::ScannedTable;
 use crate::stage::{
@@ -43,7 +43,25 @@ fn extend(config: &mut SessionConfig) {
     config.set_extension(Arc::new(MaterializedPlans::default()));
 }
 
+/// The name of a statement that does more than ask for rows, also of one whose plan is asked for; none for a
+/// query.
+pub(crate) fn statement_name(plan: &LogicalPlan) -> Option<&str> {
+    match plan {
+        LogicalPlan::Copy(_) => Some("COPY"),
+        LogicalPlan::Ddl(statement) => Some(statement.name()),
+        LogicalPlan::Dml(statement) => Some(statement.op.name()),
+        LogicalPlan::Statement(statement) => Some(statement.name()),
+        LogicalPlan::Explain(asked) => statement_name(&asked.plan),
+        LogicalPlan::Analyze(asked) => statement_name(&asked.input),
+        _ => None,
+    }
+}
+
 async fn made_physical(session: &SessionState, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+    // The operators of the library would write to files as the tasks go.
+    if let Some(name) = statement_name(plan) {
+        return Err(Error::NotImplemented(format!("{name} is a statement: tasks make the rows of queries")));
+    }
     let optimised = Optimised::of(plan, session)?;
     let (planner, context) = (Arc::clone(session.query_planner()), session.task_ctx());
     let plans = session.config().get_extension::<MaterializedPlans>();

@@ -168,6 +168,14 @@ fn a_file_takes_the_rows_of_one_query() {
     for words in [vec!["sql", "select 1; select 2", "-o", &file], vec!["sql", " -- nothing"]] {
         home.run(words).assert_refused(2, &["the statements: "]);
     }
+    let other = home.text("other.csv");
+    for explain in ["", "explain ", "explain analyze "] {
+        let copy = format!("{explain}copy (select 2 as a) to '{other}'");
+        let ended = home.run(["sql", &copy, "-o", &file]);
+        assert!(ended.status == 2 && ended.err.contains("NotImplemented"), "{}", ended.err);
+        assert!(!std::path::Path::new(&other).exists(), "{copy}");
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), "a\n1\n", "it is as before");
 }
 
 #[test]

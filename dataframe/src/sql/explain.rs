@@ -1,13 +1,13 @@
 //! Plans as texts.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::explain::Explanation;
 use crate::metrics::Metrics;
-use crate::planning::Optimised;
+use crate::planning::{Optimised, statement_name};
 use crate::stage::Stages;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{DdlStatement, DmlStatement, LogicalPlan, WriteOp};
 use std::sync::Arc;
 
 /// The optimised plan and its stages, with times and rows if it was run: a row each.
@@ -27,4 +27,25 @@ pub(super) fn plans(
     let kinds: ArrayRef = Arc::new(StringArray::from(vec!["logical_plan", "stages"]));
     let texts: ArrayRef = Arc::new(StringArray::from(vec![optimised.as_str(), stages.trim_end()]));
     Ok(RecordBatch::try_from_iter([("plan_type", kinds), ("plan", texts)])?)
+}
+
+/// The query that makes the rows of a statement: its tasks are those of the statement.
+pub(super) fn query_of(statement: &LogicalPlan) -> Result<&LogicalPlan> {
+    match statement {
+        LogicalPlan::Copy(copy) => Ok(&copy.input),
+        LogicalPlan::Dml(DmlStatement { op: WriteOp::Insert(_), input, .. }) => Ok(input),
+        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => Ok(&table.input),
+        plan => match statement_name(plan) {
+            None => Ok(plan),
+            Some(name) => Err(Error::NotImplemented(format!("EXPLAIN of {name} is not supported"))),
+        },
+    }
+}
+
+/// Refuses to run a statement for its times.
+pub(super) fn check_query(plan: &LogicalPlan) -> Result<()> {
+    let Some(name) = statement_name(plan) else { return Ok(()) };
+    Err(Error::NotImplemented(format!(
+        "EXPLAIN ANALYZE of {name} is not supported, since it runs what it explains: EXPLAIN ANALYZE its query"
+    )))
 }

@@ -105,6 +105,7 @@ use crate::engine::{Settings, block_on, on_deep_stack, session};
 use crate::error::{Error, Result};
 use crate::execute::{default_executor, execute, plan_stages};
 use crate::frame::{DataFrame, Frame};
+use crate::planning::statement_name;
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::TableReference;
 use datafusion::execution::SessionState;
@@ -160,24 +161,20 @@ enum Read {
 }
 
 fn read(plan: LogicalPlan) -> Result<Read> {
-    let statement = match &plan {
+    if let Some(statement) = statement_name(&plan) {
+        return Err(Error::NotImplemented(format!(
+            "{statement}: one query is answered here, over tables that are only read; a SqlSession, and `tharsis eval --sql`, \
+             have statements"
+        )));
+    }
+    match &plan {
         LogicalPlan::Explain(asked) => {
             return Ok(Read::Plan { plan: asked.plan.as_ref().clone(), is_run: false });
         }
         LogicalPlan::Analyze(asked) => {
             return Ok(Read::Plan { plan: asked.input.as_ref().clone(), is_run: true });
         }
-        LogicalPlan::Copy(_) => Some("COPY"),
-        LogicalPlan::Ddl(statement) => Some(statement.name()),
-        LogicalPlan::Dml(statement) => Some(statement.op.name()),
-        LogicalPlan::Statement(statement) => Some(statement.name()),
-        _ => None,
-    };
-    if let Some(statement) = statement {
-        return Err(Error::NotImplemented(format!(
-            "{statement}: one query is answered here, over tables that are only read; a SqlSession, and `tharsis eval --sql`, \
-             have statements"
-        )));
+        _ => {}
     }
     let Some((plan, order)) = order::ordered(&plan)? else {
         return Frame::of_foreign_rows(plan).map(Read::Rows);

@@ -40,7 +40,7 @@ const PART_ROWS_MIN: usize = 1 << 16;
 /// | `INSERT INTO`, `UPDATE`, `DELETE`, `TRUNCATE` | rows of a table in memory; `INSERT` also adds local files |
 /// | `COPY .. TO '..'` | local files of the rows of a table or a query |
 /// | `SET`, `RESET`, `SHOW` | settings of the library; those about exchanges within one process are kept and have no effect |
-/// | `EXPLAIN`, `EXPLAIN ANALYZE` | the stages of a plan, with times if it was run |
+/// | `EXPLAIN`, `EXPLAIN ANALYZE` | the stages of a plan; of a query, which is run, with times |
 /// | `DESCRIBE ..`, `SUMMARIZE ..` | columns of a table or a query; with what their values are like |
 /// | `SHOW TABLES`, `PREPARE`, `EXECUTE`, `DEALLOCATE` | as in the library |
 ///
@@ -194,10 +194,11 @@ impl SqlSession {
             LogicalPlan::Copy(copy) => self.copy(copy),
             LogicalPlan::Statement(statement) => self.state(statement),
             LogicalPlan::Explain(asked) => {
-                let stages = self.stages(&asked.plan)?;
+                let stages = self.stages(explain::query_of(&asked.plan)?)?;
                 rows_of(explain::plans(&asked.plan, &stages, None, &self.context.state())?)
             }
             LogicalPlan::Analyze(asked) => {
+                explain::check_query(&asked.input)?;
                 let stages = self.stages(&asked.input)?;
                 let (_, metrics) = self.measured(&asked.input)?;
                 rows_of(explain::plans(&asked.input, &stages, Some(&metrics), &self.context.state())?)

@@ -2,8 +2,10 @@
 
 use crate::executors::{SentExecutor, by_default, each_executor, three_parts};
 use arrow::array::{Int64Array, RecordBatch};
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
@@ -49,6 +51,69 @@ fn rows_are_copied_to_files_and_read_from_them() {
         ],
     );
     assert_eq!(found, [["2", "two", "two"], ["3", "NULL", "NULL"], ["9", "nine", "NULL"]]);
+}
+
+/// The bytes of all files of a folder.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(contents(&path));
+        } else {
+            found.insert(path.clone(), fs::read(path).unwrap());
+        }
+    }
+    found
+}
+
+#[test]
+fn explaining_a_statement_changes_nothing() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    fs::create_dir(folder.path().join("e")).unwrap();
+    fs::write(folder.path().join("e/a.csv"), "7\n").unwrap();
+    fs::write(folder.path().join("old.csv"), "a\n7\n").unwrap();
+    let before = contents(folder.path());
+    let frame = DataFrame::from_columns([("a", vec![1_i64].into())]);
+    let mut session = SqlSession::default();
+    let external = format!("create external table e (a bigint) stored as csv location '{}/'", path("e"));
+    rows(&mut session, &["create table s (a bigint) as values (1)", &external]);
+    // Whether the plan of a statement can be shown: it makes rows.
+    let statements = [
+        (format!("copy (select a from s) to '{}'", path("new.csv")), true),
+        (format!("copy (select a from s) to '{}'", path("old.csv")), true),
+        (format!("copy s to '{}/' stored as parquet", path("new")), true),
+        ("insert into s values (2)".to_owned(), true),
+        ("insert into e select a from s".to_owned(), true),
+        ("create table n as select a from s".to_owned(), true),
+        ("create view n as select a from s".to_owned(), false),
+        ("update s set a = 3".to_owned(), false),
+        ("delete from s".to_owned(), false),
+        ("drop table s".to_owned(), false),
+    ];
+    for (statement, is_shown) in &statements {
+        for explain in
+            ["", "explain ", "explain analyze ", "explain analyze verbose ", "explain explain analyze "]
+        {
+            let query = format!("{explain}{statement}");
+            let of_frames = sql(&query, &[("s", &frame), ("e", &frame)]).columns().unwrap_err();
+            assert_eq!(of_frames.class(), "NotImplemented", "{query}: {of_frames}");
+            let of_session = session.frame(&query).columns().unwrap_err();
+            assert_eq!(of_session.class(), "NotImplemented", "{query}: {of_session}");
+            if !explain.is_empty() {
+                let ended = session.execute(&query);
+                let is_refused = matches!(&ended, Err(error) if error.class() == "NotImplemented");
+                assert_eq!(is_refused, !is_shown || explain != "explain ", "{query}: {ended:?}");
+            }
+            assert_eq!(contents(folder.path()), before, "{query}");
+            assert_eq!(rows(&mut session, &["select (select a from s), (select a from e)"]), [["1", "7"]]);
+        }
+    }
+    // The stages are those of the query, and so are the times.
+    let shown = rows(&mut session, &["explain insert into s select a + 1 from s"]).concat().join("\n");
+    assert!(shown.contains("Dml: op=[Insert Into]") && shown.contains("stage 0"), "{shown}");
+    assert!(!rows(&mut session, &["explain analyze select a from s"]).is_empty());
 }
 
 #[test]
