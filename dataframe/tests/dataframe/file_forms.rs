@@ -322,6 +322,70 @@ fn json_of_statements_is_that_of_frames() {
 }
 
 #[test]
+fn declared_columns_of_json_have_its_values_or_refuse_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = path(&folder, "t.json");
+    let mut session = SqlSession::default();
+    for (dtype, value, expected) in [
+        ("decimal(5,2)", "1.23", Some("1.23")),
+        ("decimal(5,2)", "\"1.2300\"", Some("1.23")),
+        ("decimal(5,2)", "12e-1", Some("1.2")),
+        ("decimal(5,2)", "1.239", None),
+        ("decimal(5,2)", "\"2.555\"", None),
+        ("decimal(5,2)", "1000", None),
+        ("real", "1.5", Some("1.5")),
+        ("real", "1e300", None),
+        ("double", "1.7976931348623157e308", Some("'1.7976931348623157e308'")),
+        ("double", "1E400", None),
+        ("double", "\"1e400\"", None),
+        ("double", "\"0.5\"", Some("0.5")),
+        ("bigint", "9223372036854775807", Some("9223372036854775807")),
+        ("bigint", "2e3", Some("2000")),
+        ("bigint", "-9223372036854775809", None),
+        ("bigint", "4503599627370497.5", None),
+        ("bigint", "9223372036854775808", None),
+        ("tinyint", "127", Some("127")),
+        ("tinyint", "128", None),
+        ("bigint unsigned", "18446744073709551615", Some("18446744073709551615")),
+        ("bigint unsigned", "-1", None),
+        ("timestamp(3)", "\"2024-01-01T00:00:00.123\"", Some("'2024-01-01T00:00:00.123'")),
+        ("timestamp(3)", "\"2024-01-01T00:00:00.1234\"", None),
+        ("date", "\"2024-01-01\"", Some("'2024-01-01'")),
+        ("date", "1.5", None),
+    ] {
+        fs::write(&name, format!("{{\"v\":{value}}}\n")).unwrap();
+        session
+            .run(&format!("create external table t (v {dtype}) stored as json location '{name}'"))
+            .unwrap();
+        let found = session.run("select v from t");
+        match expected {
+            Some(expected) => {
+                let expected = session.run(&format!("select cast({expected} as {dtype})")).unwrap();
+                assert_eq!(found.unwrap(), expected, "{value} as {dtype}");
+            }
+            None => {
+                let error = found.expect_err(value);
+                assert_eq!(error.class(), "ValueError", "{value} as {dtype}: {error}");
+                assert!(error.to_string().contains("line 1: "), "{value} as {dtype}: {error}");
+            }
+        }
+        session.run("drop table t").unwrap();
+    }
+    // Types that are found have room for numbers, too.
+    fs::write(&name, "{\"v\":0.5}\n{\"v\":1E400}\n").unwrap();
+    assert_eq!(read_json(&name).check().unwrap_err().class(), "ValueError");
+}
+
+#[test]
+fn decimals_of_csv_are_rounded_as_casts_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = path(&folder, "t.csv");
+    fs::write(&name, "v\n1.239\n-2.555\n\n3\n").unwrap();
+    let query = format!("select v from read_csv('{name}', dtypes = 'DECIMAL(5,2)')");
+    assert_eq!(SqlSession::default().run(&query).unwrap(), [["1.24"], ["-2.56"], ["3.00"]]);
+}
+
+#[test]
 fn json_of_statements_has_the_compression_that_they_name() {
     let folder = tempfile::tempdir().unwrap();
     let (written, packed) = (path(&folder, "t.json.gz"), path(&folder, "packed"));

@@ -54,6 +54,8 @@ impl CsvDecoder {
             .iter()
             .map(|&column| match schema.field(column).data_type() {
                 DataType::Boolean => false,
+                // The fast way cuts digits of decimals, which a conversion rounds.
+                dtype if dtype.is_decimal() => true,
                 dtype if dtype.is_numeric() => numbers || matches!(dtype, DataType::Float16),
                 dtype => !matches!(dtype, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
             })

@@ -1,8 +1,13 @@
 //! Values of JSON lines that the library would make others of, to fit them into the types of their columns:
-//! it cuts `2.5` to 2 in a column of whole numbers, and takes the text `"7"` for a number.
+//! it cuts `2.5` to 2 in a column of whole numbers and `1.239` to 1.23 in one of decimals, and takes the text
+//! `"7"` for a number.
+//!
+//! The lines are read by the library, and have its grammar. Here a second pass goes over their bytes, which
+//! finds where values begin and end. It makes a number of a text only where digits alone do not tell.
 
-use arrow::datatypes::{DataType, Fields};
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use arrow::datatypes::{DataType, Fields, TimeUnit};
+use memchr::{memchr2, memchr3};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
@@ -17,14 +22,29 @@ enum Shape {
     Whole {
         texts: bool,
     },
-    /// A number.
-    Float,
+    /// A number that a float of so many bits has room for.
+    Float {
+        texts: bool,
+        bits: u8,
+    },
+    /// A number with at most so many digits behind the point.
+    Decimal {
+        scale: i8,
+    },
+    /// A text with at most so many digits behind the seconds, or a number without a fraction.
+    Time {
+        digits: usize,
+    },
     List(Box<Shape>),
+    /// An object of any labels.
+    Map(Box<Shape>),
     Object(Object),
 }
 
 struct Object {
     labels: Vec<String>,
+    /// As they stand in the lines, if no sign of them is written in another way.
+    quoted: Vec<String>,
     shapes: Vec<Shape>,
     places: HashMap<String, usize>,
 }
@@ -35,24 +55,14 @@ impl Expected {
         Expected(Shape::of_fields(columns, texts))
     }
 
-    /// Looks at all values of whole lines; gives the reason to refuse one.
+    /// Looks at all values of whole lines that the library could read; gives the reason to refuse one.
     pub(super) fn check(&self, lines: &[u8]) -> Result<(), String> {
         if matches!(self.0, Shape::Any) {
             return Ok(());
         }
-        lines.split(|byte| *byte == b'\n').try_for_each(|line| self.check_line(line))
-    }
-
-    /// Looks at the values of a line. (A place in all lines would take longer to tell with each of them.)
-    fn check_line(&self, line: &[u8]) -> Result<(), String> {
-        let mut values = serde_json::Deserializer::from_slice(line);
-        while values.end().is_err() {
-            let value = Value { shape: &self.0, label: "" };
-            value.deserialize(&mut values).map_err(|error| {
-                let text = error.to_string();
-                // Lines are counted by the reader.
-                text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason).to_owned()
-            })?;
+        let mut rest = Rest { bytes: lines, at: 0 };
+        while rest.has_line() {
+            rest.value(&self.0, "")?;
         }
         Ok(())
     }
@@ -61,20 +71,39 @@ impl Expected {
 impl Shape {
     fn of(dtype: &DataType, texts: bool) -> Shape {
         match dtype {
-            dtype if dtype.is_floating() && texts => Shape::Any,
-            dtype if dtype.is_floating() => Shape::Float,
+            DataType::Float16 => Shape::Float { texts, bits: 16 },
+            DataType::Float32 => Shape::Float { texts, bits: 32 },
+            DataType::Float64 => Shape::Float { texts, bits: 64 },
             dtype if dtype.is_integer() => Shape::Whole { texts },
-            // Texts of times are times, and so are numbers of their unit.
-            dtype if dtype.is_temporal() => Shape::Whole { texts: true },
-            DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
-                match Shape::of(field.data_type(), texts) {
-                    Shape::Any => Shape::Any,
-                    inner => Shape::List(Box::new(inner)),
-                }
+            DataType::Decimal32(_, scale)
+            | DataType::Decimal64(_, scale)
+            | DataType::Decimal128(_, scale)
+            | DataType::Decimal256(_, scale) => Shape::Decimal { scale: *scale },
+            DataType::Timestamp(unit, _) | DataType::Time32(unit) | DataType::Time64(unit) => {
+                Shape::Time { digits: digits_of(*unit) }
             }
+            // Texts of dates are dates, and so are numbers of their unit.
+            dtype if dtype.is_temporal() => Shape::Whole { texts: true },
+            DataType::List(field)
+            | DataType::LargeList(field)
+            | DataType::ListView(field)
+            | DataType::LargeListView(field)
+            | DataType::FixedSizeList(field, _) => {
+                Shape::around(Shape::of(field.data_type(), texts), Shape::List)
+            }
+            DataType::Map(entries, _) => match entries.data_type() {
+                DataType::Struct(entry) if entry.len() == 2 => {
+                    Shape::around(Shape::of(entry[1].data_type(), texts), Shape::Map)
+                }
+                _ => Shape::Any,
+            },
             DataType::Struct(fields) => Shape::of_fields(fields, texts),
             _ => Shape::Any,
         }
+    }
+
+    fn around(inner: Shape, of: impl Fn(Box<Shape>) -> Shape) -> Shape {
+        if matches!(inner, Shape::Any) { Shape::Any } else { of(Box::new(inner)) }
     }
 
     fn of_fields(fields: &Fields, texts: bool) -> Shape {
@@ -83,133 +112,336 @@ impl Shape {
             return Shape::Any;
         }
         let labels: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
+        let quoted = labels.iter().map(|label| format!("\"{label}\"")).collect();
         let places = labels.iter().enumerate().map(|(at, label)| (label.clone(), at)).collect();
-        Shape::Object(Object { labels, shapes, places })
-    }
-}
-
-/// A value that is looked at, and the label that leads to it.
-#[derive(Clone, Copy)]
-struct Value<'a> {
-    shape: &'a Shape,
-    label: &'a str,
-}
-
-impl Value<'_> {
-    fn refused<E: Error>(self, what: impl fmt::Display, of: &str) -> E {
-        E::custom(format_args!("{what} in column {:?}, which is of {of}", self.label))
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Value<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
-        match self.shape {
-            Shape::Any => value.deserialize_ignored_any(IgnoredAny).map(|_| ()),
-            _ => value.deserialize_any(self),
-        }
-    }
-}
-
-impl<'de> Visitor<'de> for Value<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
+        Shape::Object(Object { labels, quoted, shapes, places })
     }
 
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
-        // `2.0` and `1e3` are whole numbers that another program has written as floats.
-        let is_exact = number.fract() == 0.0 && number.abs() < FLOAT_WHOLE_END;
-        if matches!(self.shape, Shape::Whole { .. }) && !is_exact {
-            return Err(self.refused(number, "whole numbers"));
-        }
-        Ok(())
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        match self.shape {
-            Shape::Whole { texts: false } | Shape::Float => {
-                let shown: String = text.chars().take(TEXT_SHOWN).collect();
-                Err(self.refused(format_args!("the text {shown:?}"), "numbers"))
+    /// Looks at a number in a column.
+    fn check_number(&self, number: &[u8], label: &str) -> Result<(), String> {
+        match *self {
+            Shape::Whole { .. } | Shape::Time { .. } if !is_whole(number) => {
+                Err(refused(&shown(number), label, "whole numbers"))
             }
+            Shape::Float { bits, .. } if is_infinite(number, bits) => {
+                Err(refused(&shown(number), label, format_args!("numbers of {bits} bits")))
+            }
+            Shape::Decimal { scale } => check_decimal(number, scale, label),
             _ => Ok(()),
         }
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        let shape = match self.shape {
-            Shape::List(inner) => &**inner,
-            _ => &Shape::Any,
-        };
-        while list.next_element_seed(Value { shape, ..self })?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Shape::Object(object) = self.shape else {
-            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            return Ok(());
-        };
-        let mut expected = 0;
-        while let Some(place) = map.next_key_seed(Label { object, expected })? {
-            let value = match place {
-                Some(at) => Value { shape: &object.shapes[at], label: &object.labels[at] },
-                None => Value { shape: &Shape::Any, ..self },
-            };
-            map.next_value_seed(value)?;
-            expected = place.map_or(expected, |at| at + 1);
+    /// Looks at a text in a column, as it is written between its quotes.
+    fn check_text(&self, written: &[u8], label: &str) -> Result<(), String> {
+        let text = || format!("the text {:?}", shown(unescaped(written).as_bytes()));
+        match *self {
+            Shape::Whole { texts: false } | Shape::Float { texts: false, .. } => {
+                Err(refused(&text(), label, "numbers"))
+            }
+            Shape::Float { bits, .. } => {
+                let number = unescaped(written);
+                // A text of infinity is no number that has no room.
+                if number.contains(|sign: char| sign.is_ascii_digit()) && is_infinite(number.as_bytes(), bits)
+                {
+                    return Err(refused(&text(), label, format_args!("numbers of {bits} bits")));
+                }
+                Ok(())
+            }
+            Shape::Decimal { scale } => check_decimal(unescaped(written).as_bytes(), scale, label),
+            Shape::Time { digits } if digits < digits_behind_seconds(written) => {
+                Err(refused(&text(), label, format_args!("times with {digits} digits behind the seconds")))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
-/// A label of an object, of which one is expected: most lines have theirs in one order.
-struct Label<'a> {
-    object: &'a Object,
-    expected: usize,
+/// Lines of which a part has been looked at.
+struct Rest<'a> {
+    bytes: &'a [u8],
+    at: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for Label<'_> {
-    type Value = Option<usize>;
+impl<'a> Rest<'a> {
+    /// Goes to the next value of a line; false at the end.
+    fn has_line(&mut self) -> bool {
+        let blanks = self.left().iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
+        self.at += blanks.count();
+        self.at < self.bytes.len()
+    }
 
-    fn deserialize<D: Deserializer<'de>>(self, label: D) -> Result<Option<usize>, D::Error> {
-        label.deserialize_str(self)
+    fn left(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    /// The next byte behind spaces. A line has no breaks within.
+    fn peek(&mut self) -> Option<u8> {
+        while let Some(byte) = self.bytes.get(self.at) {
+            if !matches!(byte, b' ' | b'\t' | b'\r') {
+                return Some(*byte);
+            }
+            self.at += 1;
+        }
+        None
+    }
+
+    /// Passes by a sign, if it is the next one.
+    fn has(&mut self, sign: u8) -> bool {
+        let has = self.peek() == Some(sign);
+        self.at += usize::from(has);
+        has
+    }
+
+    fn expect(&mut self, sign: u8) -> Result<(), String> {
+        if self.has(sign) { Ok(()) } else { Err(format!("expected `{}`", char::from(sign))) }
+    }
+
+    /// Looks at the next value, which is in a column.
+    fn value(&mut self, shape: &Shape, label: &str) -> Result<(), String> {
+        match self.peek() {
+            Some(b'"') => shape.check_text(self.text()?, label),
+            Some(b'-' | b'0'..=b'9') => shape.check_number(self.number(), label),
+            Some(b'a'..=b'z') => {
+                self.at += self.left().iter().take_while(|byte| byte.is_ascii_lowercase()).count();
+                Ok(())
+            }
+            Some(b'{') => match shape {
+                Shape::Object(object) => self.object(object),
+                Shape::Map(inner) => self.map(inner, label),
+                _ => self.skip(),
+            },
+            Some(b'[') => match shape {
+                Shape::List(inner) => self.list(inner, label),
+                _ => self.skip(),
+            },
+            _ => Err("expected a value".to_owned()),
+        }
+    }
+
+    fn object(&mut self, object: &Object) -> Result<(), String> {
+        self.at += 1;
+        if self.has(b'}') {
+            return Ok(());
+        }
+        let mut expected = 0;
+        loop {
+            let place = self.label(object, expected)?;
+            self.expect(b':')?;
+            match place {
+                Some(at) => self.value(&object.shapes[at], &object.labels[at])?,
+                None => self.value(&Shape::Any, "")?,
+            }
+            expected = place.map_or(expected, |at| at + 1);
+            if self.has(b'}') {
+                return Ok(());
+            }
+            self.expect(b',')?;
+        }
+    }
+
+    /// The place of the next label, of which one is expected: most lines have theirs in one order.
+    fn label(&mut self, object: &Object, expected: usize) -> Result<Option<usize>, String> {
+        self.peek();
+        if let Some(next) = object.quoted.get(expected)
+            && self.left().starts_with(next.as_bytes())
+        {
+            self.at += next.len();
+            return Ok(Some(expected));
+        }
+        let label = unescaped(self.text()?);
+        Ok(object.places.get(&*label).copied())
+    }
+
+    fn map(&mut self, inner: &Shape, label: &str) -> Result<(), String> {
+        self.at += 1;
+        if self.has(b'}') {
+            return Ok(());
+        }
+        loop {
+            self.text()?;
+            self.expect(b':')?;
+            self.value(inner, label)?;
+            if self.has(b'}') {
+                return Ok(());
+            }
+            self.expect(b',')?;
+        }
+    }
+
+    fn list(&mut self, inner: &Shape, label: &str) -> Result<(), String> {
+        self.at += 1;
+        if self.has(b']') {
+            return Ok(());
+        }
+        loop {
+            self.value(inner, label)?;
+            if self.has(b']') {
+                return Ok(());
+            }
+            self.expect(b',')?;
+        }
+    }
+
+    /// Passes by a text; gives what is written between its quotes.
+    fn text(&mut self) -> Result<&'a [u8], String> {
+        self.expect(b'"')?;
+        let begin = self.at;
+        while let Some(found) = memchr3(b'"', b'\\', b'\n', self.left()) {
+            self.at += found + 1;
+            match self.bytes[self.at - 1] {
+                b'"' => return Ok(&self.bytes[begin..self.at - 1]),
+                b'\\' => self.at += 1,
+                _ => break,
+            }
+        }
+        Err("the line ends within a text".to_owned())
+    }
+
+    /// Passes by a number.
+    fn number(&mut self) -> &'a [u8] {
+        let left = self.left();
+        let is_of_number = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+        let end = left.iter().position(|byte| !is_of_number(byte)).unwrap_or(left.len());
+        self.at += end;
+        &left[..end]
+    }
+
+    /// Passes by a list or an object at whose values nobody looks.
+    fn skip(&mut self) -> Result<(), String> {
+        let mut depth = 0_usize;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'"' => {
+                    self.text()?;
+                    continue;
+                }
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' if depth <= 1 => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                b'}' | b']' => depth -= 1,
+                b'\n' => break,
+                _ => {}
+            }
+            self.at += 1;
+        }
+        Err("the line ends within a value".to_owned())
     }
 }
 
-impl Visitor<'_> for Label<'_> {
-    type Value = Option<usize>;
+fn refused(what: &str, label: &str, of: impl fmt::Display) -> String {
+    format!("{what} in column {label:?}, which is of {of}")
+}
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a label")
+/// The begin of a text.
+fn shown(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).chars().take(TEXT_SHOWN).collect()
+}
+
+/// A text as it is meant, if it can be.
+fn unescaped(written: &[u8]) -> Cow<'_, str> {
+    if !written.contains(&b'\\') {
+        return String::from_utf8_lossy(written);
     }
+    let quoted = [b"\"", written, b"\""].concat();
+    let text = serde_json::from_slice::<String>(&quoted);
+    text.map_or_else(|_| String::from_utf8_lossy(written), Cow::Owned)
+}
 
-    fn visit_str<E: Error>(self, label: &str) -> Result<Option<usize>, E> {
-        let is_next = self.object.labels.get(self.expected).is_some_and(|next| next == label);
-        Ok(if is_next { Some(self.expected) } else { self.object.places.get(label).copied() })
+fn digits_of(unit: TimeUnit) -> usize {
+    match unit {
+        TimeUnit::Second => 0,
+        TimeUnit::Millisecond => 3,
+        TimeUnit::Microsecond => 6,
+        TimeUnit::Nanosecond => 9,
     }
 }
 
+/// Digits behind the seconds of a time, without zeros at their end.
+fn digits_behind_seconds(time: &[u8]) -> usize {
+    let Some(point) = time.iter().rposition(|byte| *byte == b'.') else { return 0 };
+    let digits = time[point + 1..].iter().take_while(|byte| byte.is_ascii_digit());
+    digits.enumerate().filter(|(_, digit)| **digit != b'0').last().map_or(0, |(at, _)| at + 1)
+}
+
+/// Whether a number is a whole one that stays what it is: `2.0` and `1e3` are whole numbers that another
+/// program has written as floats, which the library reads as floats.
+fn is_whole(number: &[u8]) -> bool {
+    let digits = number.strip_prefix(b"-").unwrap_or(number);
+    if digits.len() <= WHOLE_DIGITS && digits.iter().all(u8::is_ascii_digit) {
+        return true;
+    }
+    let Ok(text) = std::str::from_utf8(number) else { return false };
+    if text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok() {
+        return true;
+    }
+    let has_room = text.parse::<f64>().is_ok_and(|number| number.abs() < FLOAT_WHOLE_END);
+    has_room && last_power(number).is_none_or(|power| 0 <= power)
+}
+
+/// Whether a float of so many bits has no room for a number.
+fn is_infinite(number: &[u8], bits: u8) -> bool {
+    let digits_max = match bits {
+        16 => 4,
+        32 => 38,
+        _ => 300,
+    };
+    let whole = number.iter().position(|byte| !matches!(byte, b'0'..=b'9' | b'-' | b'+'));
+    let has_room = whole.unwrap_or(number.len()) <= digits_max
+        && memchr2(b'e', b'E', number).is_none_or(|at| number.get(at + 1) == Some(&b'-'));
+    if has_room {
+        return false;
+    }
+    let Ok(text) = std::str::from_utf8(number) else { return false };
+    match bits {
+        16 => text.parse::<f32>().is_ok_and(|number| FLOAT16_END <= number.abs()),
+        32 => text.parse::<f32>().is_ok_and(f32::is_infinite),
+        _ => text.parse::<f64>().is_ok_and(f64::is_infinite),
+    }
+}
+
+fn check_decimal(number: &[u8], scale: i8, label: &str) -> Result<(), String> {
+    match last_power(number) {
+        Some(power) if power < -i64::from(scale) => {
+            Err(refused(&shown(number), label, format_args!("decimals with {scale} digits behind the point")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The power of ten of the last digit of a number that is no zero; none for zero.
+fn last_power(number: &[u8]) -> Option<i64> {
+    let (digits, exponent) = match memchr2(b'e', b'E', number) {
+        Some(at) => (&number[..at], exponent_of(&number[at + 1..])),
+        None => (number, 0),
+    };
+    let last = |digits: &[u8]| digits.iter().rposition(|digit| matches!(digit, b'1'..=b'9'));
+    let (whole, fraction) = match digits.iter().position(|byte| *byte == b'.') {
+        Some(point) => (&digits[..point], &digits[point + 1..]),
+        None => (digits, &digits[..0]),
+    };
+    let power = match last(fraction) {
+        Some(at) => -(at as i64) - 1,
+        None => {
+            let at = last(whole)?;
+            (whole.len() - 1 - at) as i64
+        }
+    };
+    Some(power.saturating_add(exponent))
+}
+
+fn exponent_of(text: &[u8]) -> i64 {
+    let exponent = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    exponent.unwrap_or(if text.starts_with(b"-") { i64::MIN } else { i64::MAX })
+}
+
+/// So many digits are a whole number of 64 bits, whatever they are.
+const WHOLE_DIGITS: usize = 18;
 /// Whole floats below this are whole numbers without loss.
 const FLOAT_WHOLE_END: f64 = (1_u64 << 53) as f64;
+/// Numbers from here on are infinite as floats of 16 bits.
+const FLOAT16_END: f32 = 65520.0;
 /// Characters of a text in an error.
 const TEXT_SHOWN: usize = 40;
 
@@ -238,6 +470,8 @@ mod tests {
             "{\"a\":1,\"f\":2.5,\"t\":\"2.5\",\"l\":[1,2],\"o\":{\"n\":3}}\n{\"o\":null,\"a\":2.0}\n",
             "{\"a\":-0.0,\"l\":[null,1e3],\"f\":null}\n\n{\"unknown\":2.5}",
             "{\"a\":9007199254740991.0}\r\n{\"a\":18446744073709551615} {\"a\":1}",
+            "{ \"t\" : \"\\\"a\\\":2.5\\\\\" , \"x\" : {\"a\":[2.5,\"}\\\"\"]}, \"l\" : [ ] ,\"o\":{ } }\n{}",
+            "{\"b\":[{\"a\":2.5},[2.5]],\"a\":true}",
         ] {
             assert_eq!(expected.check(lines.as_bytes()), Ok(()), "{lines}");
         }
@@ -250,16 +484,64 @@ mod tests {
             ("{\"a\":\"7\"}", "a"),
             ("{\"f\":\"nan\"}", "f"),
             ("{\"a\":1} {\"a\":1.5}", "a"),
+            ("{\"t\":\"\\\\\",\"\\u0061\":1.5}", "a"),
+            ("{\"x\":[\"]\",[]],\"a\":1.5}", "a"),
+            ("{\"a\":1,\"a\":1.5}", "a"),
         ] {
             let reason = expected.check(lines.as_bytes()).unwrap_err();
             assert!(reason.contains(&format!("column {column:?}")) && !reason.contains(" line "), "{reason}");
+        }
+        for lines in ["{\"a\":1\n}", "{\"t\":\"x\n\"}", "{\"a\":1,}", "{\"a\":1 \"f\":1}", "{\"l\":[1 2]}"] {
+            assert!(expected.check(lines.as_bytes()).is_err(), "{lines}");
         }
     }
 
     #[test]
     fn texts_are_numbers_where_users_say_so() {
         let expected = Expected::of(&columns(), true);
-        assert_eq!(expected.check(b"{\"a\":\"7\",\"f\":\"2.5\"}"), Ok(()));
+        assert_eq!(expected.check(b"{\"a\":\"7\",\"f\":\"2.5\"}\n{\"f\":\"-inf\"}\n{\"f\":\"NaN\"}"), Ok(()));
         assert!(expected.check(b"{\"a\":7.5}").is_err());
+        assert!(expected.check(b"{\"f\":\"1e400\"}").is_err());
+    }
+
+    #[test]
+    fn numbers_have_room_in_the_types_of_their_columns() {
+        let decimal = |scale| DataType::Decimal128(9, scale);
+        let time = |unit| DataType::Timestamp(unit, None);
+        let entries =
+            vec![Field::new("key", DataType::Utf8, false), Field::new("value", DataType::Int64, true)];
+        let map =
+            DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entries.into()), false)), false);
+        let long = format!("{}.5", "9".repeat(310));
+        for (dtype, read, refused) in [
+            (DataType::Int64, "9223372036854775807", "-9223372036854775809"),
+            (DataType::Int64, "45035996273704970e-1", "4503599627370497.5"),
+            (DataType::Int64, "0e-9", "1e-400"),
+            (DataType::Int64, "2.50e1", "2.55e1"),
+            (DataType::UInt64, "18446744073709551615", "18446744073709551616"),
+            (DataType::Date32, "20000", "20000.5"),
+            (DataType::Float64, "1.7976931348623157e308", "1E400"),
+            (DataType::Float64, "-1e-400", "-1e+400"),
+            (DataType::Float64, "99999999999999999999999999999999999999999.5", long.as_str()),
+            (DataType::Float32, "3.4e38", "3.5e38"),
+            (DataType::Float16, "65504", "65520"),
+            (decimal(2), "1.2300", "1.239"),
+            (decimal(2), "1234e-2", "1234e-3"),
+            (decimal(2), "0.000e-7", "1e-99999999999999999999"),
+            (decimal(0), "1e99999999999999999999", "1.5"),
+            (decimal(-2), "1200", "1210"),
+            (decimal(2), "\"2.55\"", "\"2.555\""),
+            (time(TimeUnit::Second), "\"2024-01-01T00:00:00.000Z\"", "\"2024-01-01T00:00:00.5Z\""),
+            (time(TimeUnit::Millisecond), "\"2024-01-01 00:00:00.123\"", "\"2024-01-01 00:00:00.1234\""),
+            (time(TimeUnit::Nanosecond), "1.0", "1.5"),
+            (DataType::Time64(TimeUnit::Microsecond), "\"00:00:00.123456\"", "\"00:00:00.1234567\""),
+            (map, "{\"x\":1,\"y\":2}", "{\"x\":1,\"y\":2.5}"),
+        ] {
+            let expected = Expected::of(&vec![Field::new("v", dtype.clone(), true)].into(), true);
+            let check = |value: &str| expected.check(format!("{{\"v\":{value}}}\n").as_bytes());
+            assert_eq!(check(read), Ok(()), "{dtype}: {read}");
+            let reason = check(refused).expect_err(refused);
+            assert!(reason.contains("in column \"v\", which is of "), "{dtype}: {reason}");
+        }
     }
 }
