@@ -162,9 +162,14 @@ fn check_whole(training: &Training, y: &Tensor) -> Result<()> {
 /// that cannot be has a score of negative infinity.
 #[track_caller]
 pub(crate) fn largest(scores: &Tensor, classes: &[i64]) -> Tensor {
-    let chosen = scores.argmax(1);
-    let is_known = scores.isnan().logical_or(scores.equal(f64::INFINITY)).any(1).logical_not();
-    class_tensor(classes).take_at(&of_scores(&chosen, &is_known), 0)
+    class_tensor(classes).take_at(&of_scores(&scores.argmax(1), &is_known(scores)), 0)
+}
+
+/// Whether the scores of all classes are known, for each sample: (n, k) to (n,). Negative infinity is the
+/// score of a class that cannot be.
+#[track_caller]
+pub(crate) fn is_known(scores: &Tensor) -> Tensor {
+    scores.isnan().logical_or(scores.equal(f64::INFINITY)).any(1).logical_not()
 }
 
 /// The labels of scores: of one for two classes or a single one, (n,), the second class where it is positive;

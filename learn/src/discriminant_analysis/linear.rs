@@ -5,7 +5,7 @@ use crate::base::{Estimator, FitOptions, Transform, classifies};
 use crate::bounds::check_not_negative;
 use crate::checks::{Training, in_dtype_of, refused, samples_for};
 use crate::dense::{eigh, svd, tensor};
-use crate::labels::{Classes, chosen_label, linear_scores, log_chances};
+use crate::labels::{Classes, chosen_label, largest, linear_scores, log_chances};
 use crate::params::parameters;
 use crate::passes::{ClassMeans, in_fixed_chunks, is_constant};
 use crate::saved::{Save, saved};
@@ -235,6 +235,10 @@ impl FittedLinearDiscriminantAnalysis {
     /// of features; when run for NaN.
     #[track_caller]
     pub fn predict(&self, x: &Tensor) -> Tensor {
+        if self.classes.len() == 2 && self.intercept.iter().any(|score| score.is_infinite()) {
+            // A class without a chance: the decision is infinite for all samples, and known.
+            return largest(&self.predict_log_proba(x), &self.classes);
+        }
         chosen_label(&self.decision_function(x), &self.classes)
     }
 

@@ -4,7 +4,7 @@ use super::binary_score;
 use crate::base::{ByClass, Estimator, FitOptions, Predict, Task};
 use crate::checks::{Training, refused};
 use crate::held::{AnyClassifier, Classifies, FittedAny, holds};
-use crate::labels::{Classes, class_tensor, of_scores};
+use crate::labels::{Classes, class_tensor, is_known, of_scores};
 use crate::params::Params;
 use crate::saved::{Save, saved};
 use crate::states::lost;
@@ -181,15 +181,19 @@ impl FittedOneVsRestClassifier {
             };
             scores.push(score.expand_dims(1));
         }
-        let scores = concatenate(&scores.iter().collect::<Vec<_>>(), 1);
+        let together = concatenate(&scores.iter().collect::<Vec<_>>(), 1);
         if self.multilabel {
-            return Ok(scores);
+            return Ok(together);
         }
         let chosen = match self.classes.len() {
-            1 | 2 => scores.squeeze(Some(&[1])).greater(bound).astype(DType::I64),
-            _ => scores.argmax(1),
+            1 | 2 => together.squeeze(Some(&[1])).greater(bound).astype(DType::I64),
+            count => {
+                // As in scikit-learn, the last one of classes with the same score is told.
+                let reversed = concatenate(&scores.iter().rev().collect::<Vec<_>>(), 1);
+                (reversed.argmax(1) - (count as i64 - 1)).negative()
+            }
         };
-        let chosen = of_scores(&chosen, &scores.isfinite().all(1));
+        let chosen = of_scores(&chosen, &is_known(&together));
         Ok(class_tensor(&self.classes).take_at(&chosen.minimum(self.classes.len() as i64 - 1), 0))
     }
 

@@ -6,6 +6,7 @@ use tharsis_learn::calibration::{CalibratedClassifierCV, CalibrationMethod};
 use tharsis_learn::cluster::{BisectingKMeans, BisectingStrategy, Init, KMeans, MiniBatchKMeans};
 use tharsis_learn::datasets::{load_breast_cancer, load_diabetes, load_iris};
 use tharsis_learn::decomposition::{NMF, NMFInit};
+use tharsis_learn::discriminant_analysis::{LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis};
 use tharsis_learn::dummy::{ClassStrategy, DummyClassifier};
 use tharsis_learn::ensemble::{
     AdaBoostLoss, AdaBoostRegressor, BaggingClassifier, BaggingRegressor, StackingClassifier, Voting,
@@ -130,6 +131,43 @@ fn a_label_that_all_samples_have_is_told_of_all() {
     let told = model.predict(&x).to_vec::<i64>().unwrap();
     assert_eq!(told, [0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 1, 0, 1, 1, 0, 1, 1]);
     assert_eq!(model.score(&x, &y, ..).unwrap(), 1.0);
+}
+
+#[test]
+fn classes_without_a_chance_are_not_told() {
+    let x = array([0.0, 1.0, 2.5, 7.0, 8.0, 9.5, 14.0, 15.0, 16.5]).reshape(&[9, 1]);
+    for (priors, told) in [
+        (&[1.0, 0.0][..], [0, 0, 0, 0, 0, 0]),
+        (&[0.0, 1.0], [1, 1, 1, 1, 1, 1]),
+        (&[0.5, 0.5], [0, 0, 0, 1, 1, 1]),
+    ] {
+        let (x, y) = (x.get(&[(0..6).into()]), array([0i64, 0, 0, 1, 1, 1]));
+        let linear = LinearDiscriminantAnalysis::new().priors(priors).fit(&x, &y, ..).unwrap();
+        let quadratic = QuadraticDiscriminantAnalysis::new().priors(priors).fit(&x, &y, ..).unwrap();
+        let bayes = GaussianNB::new().priors(priors).fit(&x, &y, ..).unwrap();
+        for predicted in [linear.predict(&x), quadratic.predict(&x), bayes.predict(&x)] {
+            assert_eq!(predicted.to_vec::<i64>().unwrap(), told, "{priors:?}");
+        }
+    }
+    let y = array([0i64, 0, 0, 1, 1, 1, 2, 2, 2]);
+    let priors = [0.5, 0.0, 0.5];
+    let linear = LinearDiscriminantAnalysis::new().priors(&priors).fit(&x, &y, ..).unwrap();
+    let told = linear.predict(&x).to_vec::<i64>().unwrap();
+    assert_eq!(told, linear.predict_proba(&x).argmax(1).to_vec::<i64>().unwrap());
+    assert!(!told.contains(&1) && told.contains(&0) && told.contains(&2), "{told:?}");
+    // No class has a chance against the rest: as in scikit-learn, the last one of equal scores is told.
+    let line = LinearDiscriminantAnalysis::new().priors(&[1.0, 0.0]);
+    let model = OneVsRestClassifier::new(line).fit(&x, &y, ..).unwrap();
+    assert_eq!(model.predict(&x).to_vec::<i64>().unwrap(), [2; 9]);
+}
+
+#[test]
+fn the_last_class_of_equal_scores_is_told_of_one_against_the_rest() {
+    let x = array([0.0, 1.0, 5.0, 6.0]).reshape(&[4, 1]);
+    let model = OneVsRestClassifier::new(DummyClassifier::new().strategy(ClassStrategy::Uniform));
+    let model = model.fit(&x, &array([3i64, 3, 5, 7]), ..).unwrap();
+    // Each class is there with a half.
+    assert_eq!(model.predict(&x).to_vec::<i64>().unwrap(), [7, 7, 7, 7]);
 }
 
 #[test]
