@@ -214,7 +214,8 @@ impl ColumnTransformer {
         ColumnTransformer { remainder: remainder.0, ..self }
     }
 
-    /// scikit-learn's `transformer_weights`: a factor of the results of a part that is there.
+    /// scikit-learn's `transformer_weights`: a factor of the results of a part. A name that no part has is
+    /// ignored.
     pub fn weight(mut self, name: &str, weight: f64) -> ColumnTransformer {
         self.parts.weigh(name, weight);
         self
@@ -244,8 +245,8 @@ impl ColumnTransformer {
             return Err(refused(format!("{} names for {columns} features", self.feature_names.len())));
         }
         let mut left = vec![true; columns];
-        let mut chosen = Vec::with_capacity(self.parts.0.len() + 1);
-        for part in &self.parts.0 {
+        let mut chosen = Vec::with_capacity(self.parts.all.len() + 1);
+        for part in &self.parts.all {
             let places = part.columns.places(columns, &self.feature_names)?;
             places.iter().for_each(|&place| left[place] = false);
             chosen.push((part.clone(), places));
@@ -279,7 +280,13 @@ impl FeatureUnion {
         self
     }
 
-    /// scikit-learn's `transformer_weights`: a factor of the results of a part that is there.
+    /// Adds a part without results: scikit-learn's `"drop"`.
+    pub fn dropped(mut self, name: &str) -> FeatureUnion {
+        self.parts.add(name, Use::Drop, Columns::All);
+        self
+    }
+
+    /// scikit-learn's `transformer_weights`: a factor of the results of a part.
     pub fn weight(mut self, name: &str, weight: f64) -> FeatureUnion {
         self.parts.weigh(name, weight);
         self
@@ -288,8 +295,8 @@ impl FeatureUnion {
     /// Fits all parts on samples (n, d), where none needs targets.
     ///
     /// # Errors
-    /// `ValueError` for names that are empty, given twice or with two underlines; `TypeError` for weights of
-    /// samples; the errors of the parts.
+    /// `ValueError` for names that are empty, given twice or with two underlines, and for a factor of a part
+    /// that is not there; `TypeError` for weights of samples; the errors of the parts.
     #[track_caller]
     pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedColumnTransformer> {
         self.fit_any(x, None, &options.into())
@@ -298,8 +305,13 @@ impl FeatureUnion {
     #[track_caller]
     fn chosen(&self, x: &Tensor) -> Result<Vec<(Part, Vec<usize>)>> {
         check_names(&self.parts.names())?;
+        if let Some(name) = self.parts.unknown_weight() {
+            return Err(refused(format!(
+                "Attempting to weight transformer \"{name}\", but it is not present in transformer_list."
+            )));
+        }
         let columns: Vec<usize> = (0..columns_of(x)?).collect();
-        Ok(self.parts.0.iter().map(|part| (part.clone(), columns.clone())).collect())
+        Ok(self.parts.all.iter().map(|part| (part.clone(), columns.clone())).collect())
     }
 }
 

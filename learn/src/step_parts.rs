@@ -19,6 +19,15 @@ pub enum Columns {
     All,
     /// At these places; negative ones count from the last one back.
     At(Vec<i64>),
+    /// Python's `start:stop:step`.
+    Slice {
+        /// The first one. Default: the first column, or the last one if the step is negative.
+        start: Option<i64>,
+        /// The one before which to stop.
+        stop: Option<i64>,
+        /// Distance from each column to the next.
+        step: i64,
+    },
     /// Those for which this is true; (d,).
     Mask(Vec<bool>),
     /// Those with these names, of features whose names are known.
@@ -75,6 +84,8 @@ impl Columns {
                     }
                 }
             }
+            &Columns::Slice { step: 0, .. } => Err(refused("slice step cannot be zero")),
+            &Columns::Slice { start, stop, step } => Ok(slice(start, stop, step, columns)),
             Columns::Mask(mask) if mask.len() == columns => {
                 Ok((0..columns).filter(|&column| mask[column]).collect())
             }
@@ -99,6 +110,21 @@ impl Columns {
             }
         }
     }
+}
+
+/// The places of a slice of so many columns. Ends beyond them are those of the columns.
+fn slice(start: Option<i64>, stop: Option<i64>, step: i64, columns: usize) -> Vec<usize> {
+    let count = columns as i64;
+    let (first, last) = if step < 0 { (-1, count - 1) } else { (0, count) };
+    let place = |end: i64| (if end < 0 { end.saturating_add(count) } else { end }).clamp(first, last);
+    let (begin, end) = if step < 0 { (last, first) } else { (first, last) };
+    let (mut at, stop) = (start.map_or(begin, place), stop.map_or(end, place));
+    let mut places = Vec::new();
+    while if step < 0 { stop < at } else { at < stop } {
+        places.push(at as usize);
+        at = at.saturating_add(step);
+    }
+    places
 }
 
 /// The use of some columns.
@@ -141,7 +167,11 @@ pub(crate) struct Part {
 
 /// The parts, one behind the other.
 #[derive(Clone, Default)]
-pub(crate) struct Parts(pub(crate) Vec<Part>);
+pub(crate) struct Parts {
+    pub(crate) all: Vec<Part>,
+    /// Factors of results by the names of parts, which may be added later.
+    weights: Vec<(String, f64)>,
+}
 
 /// The use of columns that no part of a [`ColumnTransformer`](crate::compose::ColumnTransformer) reads. They
 /// are the last columns of the result.
@@ -186,27 +216,36 @@ pub(crate) fn check_names(names: &[&str]) -> Result<()> {
 
 impl Parts {
     pub(crate) fn add(&mut self, name: &str, of: Use, columns: Columns) {
-        self.0.push(Part { name: name.to_owned(), of, columns, weight: 1.0 });
+        let given = self.weights.iter().rev().find(|(given, _)| given == name);
+        let weight = given.map_or(1.0, |(_, weight)| *weight);
+        self.all.push(Part { name: name.to_owned(), of, columns, weight });
     }
 
     pub(crate) fn weigh(&mut self, name: &str, weight: f64) {
-        self.0.iter_mut().filter(|part| part.name == name).for_each(|part| part.weight = weight);
+        self.all.iter_mut().filter(|part| part.name == name).for_each(|part| part.weight = weight);
+        self.weights.push((name.to_owned(), weight));
+    }
+
+    /// A name that has a weight, and that no part has.
+    pub(crate) fn unknown_weight(&self) -> Option<&str> {
+        let names = self.names();
+        self.weights.iter().map(|(name, _)| name.as_str()).find(|name| !names.contains(name))
     }
 
     pub(crate) fn names(&self) -> Vec<&str> {
-        self.0.iter().map(|part| part.name.as_str()).collect()
+        self.all.iter().map(|part| part.name.as_str()).collect()
     }
 
     /// Parameters of the parts, behind their names.
     pub(crate) fn params(&self) -> Vec<(String, Setting)> {
-        self.0.iter().flat_map(|part| params_of(&part.name, &part.of)).collect()
+        self.all.iter().flat_map(|part| params_of(&part.name, &part.of)).collect()
     }
 
     /// Changes a parameter of a part, or its use; whether there is such a part.
     #[track_caller]
     pub(crate) fn set(&mut self, name: &str, value: &Setting) -> Result<bool> {
         let own = name.split_once("__").map_or(name, |(own, _)| own);
-        match self.0.iter_mut().find(|part| part.name == own) {
+        match self.all.iter_mut().find(|part| part.name == own) {
             Some(part) => set_use(&mut part.of, name, value),
             None => Ok(false),
         }
@@ -235,5 +274,28 @@ pub(crate) fn set_use(of: &mut Use, name: &str, value: &Setting) -> Result<bool>
             Ok(true)
         }
         _ => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_are_those_of_python() {
+        for (start, stop, step, expected) in [
+            (None, None, 1, &[0, 1, 2, 3][..]),
+            (Some(1), Some(3), 1, &[1, 2]),
+            (Some(-2), None, 1, &[2, 3]),
+            (Some(-9), Some(9), 3, &[0, 3]),
+            (None, None, -1, &[3, 2, 1, 0]),
+            (Some(9), Some(0), -2, &[3, 1]),
+            (Some(2), Some(1), 1, &[]),
+            (Some(i64::MIN), Some(i64::MAX), i64::MAX, &[0]),
+        ] {
+            let found = Columns::Slice { start, stop, step }.places(4, &[]).unwrap();
+            assert_eq!(found, expected, "{start:?}:{stop:?}:{step}");
+        }
+        assert!(Columns::Slice { start: None, stop: None, step: 0 }.places(4, &[]).is_err());
     }
 }

@@ -8,7 +8,7 @@ use crate::base::Task;
 use crate::compose::{ColumnTransformer, Columns, FittedColumnTransformer, Remainder};
 use crate::pipeline::FeatureUnion;
 use tharsis_numeric::protocol::{Failure, Scope, Value};
-use tharsis_numeric::{DType, Scalar, Tensor};
+use tharsis_numeric::{DType, Index, Scalar, Tensor};
 use tharsis_programs::{Argument, Bound, Kind, Param, Preset, Row};
 
 static COLUMNS: Class = Class {
@@ -73,13 +73,25 @@ fn text(value: &Value) -> Result<&str, Failure> {
     }
 }
 
-/// The columns that a value tells: places, or whether each column is one of them.
+/// The columns that a value tells: places, a slice of them, names, or whether each column is one of them.
 fn columns_of(value: &Value) -> Result<Columns, Failure> {
-    if let Value::Number(_) | Value::Text(_) = value {
-        return Err(Failure::missing("one column, as an axis less: a list of one column is there"));
-    }
-    if matches!(value, Value::List(parts) | Value::Tuple(parts) if parts.is_empty()) {
-        return Ok(Columns::At(Vec::new()));
+    match value {
+        Value::Number(_) | Value::Text(_) => {
+            return Err(Failure::missing("one column, as an axis less: a list of one column is there"));
+        }
+        &Value::Index(Index::Slice { start, stop, step }) => {
+            return Ok(Columns::Slice { start, stop, step });
+        }
+        Value::List(parts) | Value::Tuple(parts) if parts.is_empty() => {
+            return Ok(Columns::At(Vec::new()));
+        }
+        Value::List(parts) | Value::Tuple(parts)
+            if parts.iter().all(|part| matches!(part, Value::Text(_))) =>
+        {
+            let names = parts.iter().map(|part| text(part).map(str::to_owned));
+            return Ok(Columns::Named(names.collect::<Result<_, _>>()?));
+        }
+        _ => {}
     }
     let places = super::args::tensor_of(value.clone())?;
     match places.dtype()? {
@@ -114,8 +126,7 @@ fn of_all(args: &Bound<Value>) -> Result<FeatureUnion, Failure> {
     for [name, estimator] in tuples::<2>(args, "transformer_list")? {
         let name = text(name)?;
         made = match estimator {
-            // It stays away.
-            Value::Text(word) if word == "drop" => made,
+            Value::Text(word) if word == "drop" => made.dropped(name),
             Value::Text(word) if word == "passthrough" => made.passthrough(name),
             estimator => made.part(name, Mapper::of(estimator)?),
         };

@@ -129,6 +129,13 @@ fn a_union_maps_all_samples_by_each_part() {
         error.starts_with("X has 3 features, but FeatureUnion is expecting 1 features as input."),
         "{error}"
     );
+    // Weights may come before their parts, as all options may.
+    let union = FeatureUnion::new().weight("same", 3.0).passthrough("same").dropped("none");
+    assert_eq!(numbers(&union.fit(&x, ..).unwrap().transform(&x)), [3.0, 6.0, 12.0]);
+    let error = refusal(union.weight("smae", 2.0).fit(&x, ..));
+    assert!(error.starts_with("Attempting to weight transformer \"smae\", but it is not present"), "{error}");
+    let columns = ColumnTransformer::new().weight("same", 3.0).weight("none", 2.0).passthrough("same", [0]);
+    assert_eq!(numbers(&columns.fit(&x, ..).unwrap().transform(&x)), [3.0, 6.0, 12.0]);
     let error = refusal(FeatureUnion::new().part("range", MinMaxScaler::new()).fit(&zeros(&[3, 0]), ..));
     assert!(error.starts_with("Found array with 0 feature(s)"), "{error}");
 }

@@ -234,6 +234,7 @@ fn transformers_of_columns_are_those_of_rust() {
             {"t": ["a", {"$": "s"}, [0, -1]]},
             {"t": ["b", "passthrough", [true, false, false, false]]},
             {"t": ["c", "drop", [1]]},
+            {"t": ["d", "passthrough", {"s": [3, null, -2]}]},
         ])),
         json!(["r"]),
     );
@@ -242,10 +243,13 @@ fn transformers_of_columns_are_those_of_rust() {
         .part("a", StandardScaler::new(), [0, -1])
         .passthrough("b", [true, false, false, false])
         .dropped("c", [1])
+        .passthrough("d", [3, 1])
         .remainder(Remainder::passthrough());
     let made = columns.fit(&x, ..).unwrap().transform(&x);
-    assert_eq!(made.shape().unwrap(), [12, 4]);
+    assert_eq!(made.shape().unwrap(), [12, 6]);
     assert_eq!(numbers(&found["r"]["arr"]["lit"]), made.ravel().to_vec::<f64>().unwrap());
+    let named = error(of(json!([{"t": ["a", {"$": "s"}, ["width"]]}])));
+    assert!(named.starts_with("ValueError: Specifying the columns using strings is only"), "{named}");
     let one = error(of(json!([{"t": ["a", {"$": "s"}, 0]}])));
     assert!(one.starts_with("NotImplemented: one column"), "{one}");
     let other = error(of(json!([{"t": ["a", {"$": "s"}]}])));
@@ -255,4 +259,18 @@ fn transformers_of_columns_are_those_of_rust() {
     );
     let halves = error(of(json!([{"t": ["a", {"$": "s"}, [0.5]]}])));
     assert!(halves.starts_with("ValueError: No valid specification of the columns."), "{halves}");
+}
+
+#[test]
+fn parts_of_unions_have_names_of_their_own() {
+    let of = |second: Json| {
+        json!([
+            ["s", "sk.preprocessing.StandardScaler", []],
+            ["u", "sk.pipeline.FeatureUnion", [[{"t": ["a", {"$": "s"}]}, {"t": [second, "drop"]}]]],
+            ["r", "sk.fit_transform", [{"$": "u"}, {"$": "x"}]],
+        ])
+    };
+    assert_eq!(run(of(json!("b")), json!(["r"]))["r"]["arr"]["shape"], json!([12, 4]));
+    let twice = error(of(json!("a")));
+    assert!(twice.starts_with("ValueError: Names provided are not unique"), "{twice}");
 }
