@@ -100,7 +100,7 @@ fn first_as(tokens: &[TokenWithSpan]) -> Option<usize> {
 /// The token behind the rows of a summary: the end of its parenthesis, or the semicolon of the statement;
 /// none if they are the rest. Nothing for a parenthesis without an end.
 fn end(tokens: &[TokenWithSpan], at: usize) -> Option<Option<&TokenWithSpan>> {
-    if !tokens[..at].last().is_some_and(|before| before.token == Token::LParen) {
+    if tokens[..at].last().is_none_or(|before| before.token != Token::LParen) {
         return Some(tokens.last().filter(|last| last.token == Token::SemiColon));
     }
     let mut depth = 0_usize;
