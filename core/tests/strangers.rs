@@ -164,10 +164,10 @@ fn the_driver_of_a_job_says_whether_it_has_a_quota() {
         let said = quota.map(|text| text.parse().unwrap());
         world.feed(Event::DriverJoined { client: ClientId(5), job: CLAIMED, weight: 100, quota: said });
         world.node.check();
-        assert_eq!(world.node.held_of_quota(CLAIMED), quota.map(|_| &one), "what it holds is counted");
+        let nothing = Resources::default();
+        assert_eq!(world.node.held_of_quota(CLAIMED), quota.map(|_| &nothing), "that lease has ended");
         world.hear(C, Message::LeaseReturned { lease: LeaseId(9) });
         world.node.check();
-        let nothing = Resources::default();
         assert_eq!(world.node.held_of_quota(CLAIMED), quota.map(|_| &nothing));
     }
 }

@@ -80,6 +80,11 @@ impl Bundles {
         &self.held
     }
 
+    /// The resources of each bundle of a job.
+    pub(super) fn of_job(&self, job: JobId) -> impl Iterator<Item = &Resources> {
+        self.all.values().filter(move |bundle| bundle.job == job).map(|bundle| &bundle.total)
+    }
+
     /// The GPUs of each bundle that has some.
     pub(super) fn all_gpus(&self) -> impl Iterator<Item = &[Part]> {
         self.with_gpus.iter().map(|id| self.gpus(*id))

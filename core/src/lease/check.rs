@@ -64,11 +64,6 @@ impl Leases {
         self.check_processes();
     }
 
-    /// All that a job holds of the node itself, added up.
-    pub(super) fn added_up(&self, job: JobId) -> Resources {
-        self.used().of_job.remove(&job).unwrap_or_default()
-    }
-
     fn used(&self) -> Used {
         let mut used = Used::default();
         for (job, total) in self.check_bundles() {

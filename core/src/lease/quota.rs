@@ -23,7 +23,10 @@ struct Part {
     terms: Arc<JobQuota>,
     /// All that the job holds here.
     held: Resources,
-    /// All that it may hold besides.
+    /// The part of that for which no part of the quota was given: it was here before the quota was known. It
+    /// is paid first of all that is given.
+    unpaid: Resources,
+    /// All that it may hold besides; nothing of what is unpaid.
     spare: Resources,
     /// The amount that was said to be lacking last; `None` if that is answered.
     told: Option<Resources>,
@@ -61,7 +64,7 @@ impl Quotas {
         let Some(part) = self.0.get_mut(&job) else { return };
         let demand = part.terms.quota.part(demand);
         assert!(part.held.take(&demand), "{job} gives back more than it holds");
-        part.spare.give(&demand);
+        part.come_by(&demand);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -84,6 +87,8 @@ impl Quotas {
             let counted = held.get(job).map(|held| part.terms.quota.part(held)).unwrap_or_default();
             let is_equal = counted.fits(&part.held) && part.held.fits(&counted);
             assert!(is_equal, "{job} holds {counted}, and {} is counted", part.held);
+            assert!(part.held.fits(&part.unpaid), "{job} has to pay for more than it holds");
+            assert!(least(&part.unpaid, &part.spare).is_nothing(), "{job} does not pay with what it has");
         }
     }
 }
@@ -94,30 +99,54 @@ impl Part {
         self.terms.quota.part(demand).without(&self.spare.without(&self.owed))
     }
 
+    /// All that the node of the driver has given.
+    fn given(&self) -> Resources {
+        let mut given = self.held.without(&self.unpaid);
+        given.give(&self.spare);
+        given
+    }
+
+    /// This much is given, or not held any more: it pays first.
+    fn come_by(&mut self, amount: &Resources) {
+        let pays = least(amount, &self.unpaid);
+        self.unpaid = self.unpaid.without(&pays);
+        self.spare.give(&amount.without(&pays));
+    }
+
     /// The amount that goes back now.
     fn take_owed(&mut self) -> Option<Resources> {
         // The part of the debt that is not in use.
-        let now = self.owed.without(&self.owed.without(&self.spare));
+        let now = least(&self.owed, &self.spare);
         self.owed = self.owed.without(&now);
         assert!(self.spare.take(&now), "more goes back than is spare");
         (!now.is_nothing()).then_some(now)
     }
 }
 
+/// The smaller amount of each resource.
+fn least(one: &Resources, other: &Resources) -> Resources {
+    one.without(&one.without(other))
+}
+
 impl Leases {
     /// A job has a quota or none, as its driver says, or whoever is believed until then.
     pub fn set_quota(&mut self, job: JobId, terms: Option<&Arc<JobQuota>>) {
-        self.quotas.0.remove(&job);
+        let before = self.quotas.0.remove(&job);
         let Some(terms) = terms.filter(|_| !self.ended_jobs.contains(job)) else { return };
-        // Nothing, unless a member has asked for leases of a job before it began. Nobody gave a part for it.
-        let held = terms.quota.part(&self.added_up(job));
-        let part = Part {
+        // Nothing, unless leases were granted before the quota was known.
+        let held = terms.quota.part(&self.held_by(job));
+        let mut part = Part {
             terms: Arc::clone(terms),
-            owed: held.clone(),
+            unpaid: held.clone(),
             held,
             spare: terms.quota.part(&Resources::default()),
             told: Some(Resources::default()),
+            owed: Resources::default(),
         };
+        // The node of the driver counts what it has given, whatever was said of the quota.
+        if let Some(before) = before.filter(|before| before.terms.home == terms.home) {
+            part.come_by(&terms.quota.part(&before.given()));
+        }
         self.quotas.0.insert(job, part);
     }
 
@@ -138,6 +167,24 @@ impl Leases {
         }
     }
 
+    /// All that a job holds of the node itself.
+    fn held_by(&self, job: JobId) -> Resources {
+        let is_of_node = |lease: &&Lease| lease.class.job == job && lease.pool.is_none();
+        let has_worker = |lease: &&Lease| matches!(lease.state, State::Placed | State::Active(_));
+        let leases = self.leases.values().filter(is_of_node).filter(has_worker);
+        let cut_off = self.cut_off.values().filter(|worker| worker.job == job && worker.pool.is_none());
+        let workers = self.workers_of(job).filter(|client| self.pool_of(*client).is_none());
+        let (mut held, mut lent) = (Resources::default(), Resources::default());
+        leases.for_each(|lease| held.give(&lease.class.resources));
+        self.bundles.of_job(job).for_each(|bundle| held.give(bundle));
+        for worker in cut_off {
+            held.give(&worker.taken);
+            worker.lent.iter().for_each(|part| lent.give(part));
+        }
+        workers.filter_map(|client| self.workers[&client].lent.as_ref()).for_each(|part| lent.give(part));
+        held.without(&lent)
+    }
+
     /// Resources that a job with a quota holds here, of those that it bounds.
     #[must_use]
     pub fn held_of_quota(&self, job: JobId) -> Option<&Resources> {
@@ -149,10 +196,10 @@ impl Leases {
         let Some(part) = self.quotas.0.get_mut(&job).filter(|part| part.terms.home == from) else { return };
         let amount = part.terms.quota.part(amount);
         let mut room = part.terms.quota.all();
-        if !(room.take(&part.held) && room.take(&part.spare) && room.fits(&amount)) {
+        if !(room.take(&part.given()) && room.fits(&amount)) {
             return;
         }
-        part.spare.give(&amount);
+        part.come_by(&amount);
         part.told = None;
         // Whoever it was wanted back for came before, and has it.
         part.owed = Resources::default();
@@ -415,6 +462,88 @@ mod tests {
         bench.grant(1.0);
         bench.told();
         assert!(bench.runs(third));
+    }
+
+    /// Somebody has a lease of the job here when the first request comes that says the quota.
+    #[test]
+    fn parts_pay_first_for_what_was_held_before_the_quota_was_known() {
+        let mut bench = Bench::new();
+        bench.leases.set_quota(JOB, None);
+        let early = bench.ask(JOB, 1.0, true);
+        assert_eq!((bench.told(), bench.runs(early)), (vec![], true));
+        let terms = JobQuota { home: HOME, quota: "cpus=2".parse().unwrap() };
+        bench.leases.set_quota(JOB, Some(&Arc::new(terms)));
+        let (second, third) = (bench.ask(JOB, 1.0, true), bench.ask(JOB, 1.0, true));
+        assert_eq!(bench.told(), [wanted(1.0)]);
+        bench.grant(1.0);
+        assert_eq!(bench.told(), [wanted(1.0)], "that was for the first");
+        assert!(!bench.runs(second));
+        bench.grant(1.0);
+        assert_eq!(bench.told(), [wanted(1.0)]);
+        assert!(bench.runs(second) && !bench.runs(third), "all of the quota is in use");
+        bench.grant(1.0);
+        assert_eq!(bench.told(), [], "nobody gives more than the quota");
+        bench.leases.end(early, &mut bench.effects);
+        bench.told();
+        assert!(bench.runs(third), "it was given for");
+        for key in [second, third] {
+            bench.leases.end(key, &mut bench.effects);
+        }
+        bench.recall(2.0, false, false);
+        assert!(bench.told().contains(&returned(2.0)), "all that was given goes back");
+    }
+
+    #[test]
+    fn what_ends_unpaid_is_no_part() {
+        let mut bench = Bench::new();
+        bench.leases.set_quota(JOB, None);
+        let early = bench.ask(JOB, 2.0, true);
+        bench.told();
+        let terms = JobQuota { home: HOME, quota: "cpus=2".parse().unwrap() };
+        bench.leases.set_quota(JOB, Some(&Arc::new(terms)));
+        bench.leases.end(early, &mut bench.effects);
+        let next = bench.ask(JOB, 1.0, true);
+        assert_eq!((bench.told(), bench.runs(next)), (vec![wanted(1.0)], false));
+        bench.grant(1.0);
+        bench.told();
+        assert!(bench.runs(next));
+    }
+
+    #[test]
+    fn leases_of_a_job_that_has_not_begun_end_when_it_begins() {
+        let mut bench = Bench::new();
+        bench.leases.set_quota(JOB, None);
+        let (busy, idle, waits) =
+            (bench.ask(JOB, 1.0, true), bench.ask(JOB, 1.0, true), bench.ask(JOB, 4.0, true));
+        let other = bench.ask(OTHER, 1.0, true);
+        bench.told();
+        let (client, mut doomed) = (bench.workers[&busy], Vec::new());
+        bench.leases.end_made_up(JOB, |worker| worker == client, &mut doomed, &mut bench.effects);
+        bench.told();
+        assert_eq!(doomed, [client]);
+        assert!(
+            bench.others.contains(&Effect::Denied(waits)) && bench.others.contains(&Effect::Revoked(idle))
+        );
+        assert_eq!([busy, idle, other].map(|key| bench.leases.worker(key).is_some()), [true, false, true]);
+        assert_eq!((bench.leases.lease_count(), bench.leases.waiting_count()), (2, 0));
+    }
+
+    /// A member has named the right node before the driver was known, and another quota.
+    #[test]
+    fn parts_stay_when_the_quota_turns_out_to_be_another() {
+        let mut bench = Bench::new();
+        let first = bench.ask(JOB, 1.0, true);
+        bench.grant(2.0);
+        bench.told();
+        let terms = JobQuota { home: HOME, quota: "cpus=4".parse().unwrap() };
+        bench.leases.set_quota(JOB, Some(&Arc::new(terms)));
+        let second = bench.ask(JOB, 1.0, true);
+        assert_eq!(bench.told(), [], "there is a part for it");
+        assert!(bench.runs(first) && bench.runs(second));
+        bench.recall(2.0, false, false);
+        bench.leases.end(first, &mut bench.effects);
+        bench.leases.end(second, &mut bench.effects);
+        assert_eq!(bench.told(), [returned(1.0), returned(1.0)]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::bundles::Pool;
 use super::{Effect, Lease, LeaseKey, Leases, State, lease_mut};
 use std::cmp::Reverse;
-use tharsis_types::{ClientId, NodeId, Resources, TaskClass, TaskId};
+use tharsis_types::{ClientId, JobId, NodeId, Resources, TaskClass, TaskId};
 
 /// Requests at the front, and of the others, that one call of [`Leases::recall`] looks at.
 const RECALL_LOOKS: usize = 64;
@@ -212,6 +212,36 @@ impl Leases {
                 Some(client) => doomed.push(client),
                 None => self.end(key, out),
             }
+        }
+    }
+
+    /// A job begins here. Nobody knows of a job before: requests and leases of it were made up, and end. A
+    /// busy worker keeps its lease until it is gone: it is appended to `doomed`, to be killed.
+    pub fn end_made_up(
+        &mut self,
+        job: JobId,
+        is_busy: impl Fn(ClientId) -> bool,
+        doomed: &mut Vec<ClientId>,
+        out: &mut Vec<Effect>,
+    ) {
+        let of_job = self.leases.iter().filter(|(_, lease)| lease.class.job == job);
+        let mut keys: Vec<_> =
+            of_job.map(|(key, lease)| (!matches!(lease.state, State::Waiting(_)), *key)).collect();
+        // First those that wait: they do not take what the others free.
+        keys.sort_unstable();
+        for (_, key) in keys {
+            // A bundle may have ended some of those inside.
+            let Some(lease) = self.leases.get(&key) else { continue };
+            let effect = match lease.state {
+                State::Active(client) if is_busy(client) => {
+                    doomed.push(client);
+                    continue;
+                }
+                State::Active(_) | State::Bundle => Effect::Revoked(key),
+                State::Waiting(_) | State::Placed => Effect::Denied(key),
+            };
+            self.end(key, out);
+            out.push(effect);
         }
     }
 

@@ -318,9 +318,23 @@ impl Node {
         out: &mut Vec<Action>,
     ) {
         self.clients.driver_joined(client, job);
+        self.end_made_up(job, out);
         self.begin_job(job, weight, quota);
         self.leases.serve_also(job);
         self.lease_change(out, |leases, effects| leases.prestart(job, effects));
+    }
+
+    /// Ends what members have asked for in the name of a job that begins now: jobs are numbered one after the
+    /// other.
+    fn end_made_up(&mut self, job: JobId, out: &mut Vec<Action>) {
+        let (mut busy, mut effects) = (Vec::new(), Vec::new());
+        let runs = &self.runs;
+        self.leases.end_made_up(job, |client| runs.is_busy(client), &mut busy, &mut effects);
+        self.apply_leases(effects, out);
+        let text = "it ran in the name of a job that had not begun";
+        let reason = Arc::new(Failure::new(FailureKind::Shutdown, text));
+        let kill = |client| Action::Do(Operation::KillWorker { client, reason: reason.clone() });
+        out.extend(busy.into_iter().map(kill));
     }
 
     pub(super) fn client_gone(
