@@ -12,10 +12,16 @@
 //! together. A closed port is nobody: the member is gone, or something between refuses in its place.
 //!
 //! If it finds none of this for half the time of a lease, the node is isolated: soon after, the others will
-//! declare it dead and start its tasks again, so it starts none of them from then on. If it is still so when
-//! its lease may have run out, no look ends it: whoever accepts a connection may have declared it dead. Then
-//! only an answered renewal does. If it stays so for the time of a lease, and a member says that it does not
-//! count this node as one, the node ends itself: what it runs is run again elsewhere.
+//! declare it dead and start its tasks again, so it starts none of them from then on. If its lease may have
+//! run out by then, a port that accepts connections does not end it: whoever is there may have declared it
+//! dead. Two things do: an answered renewal, and members that answer it as one. These are asked over their
+//! streams; a member that knows that this node is dead has ended its stream and answers nothing. What it had
+//! sent before may still come, so they must have answered twice, a look apart. With the control store away
+//! nobody is declared dead, so the members go on together after a moment in which they did not reach each
+//! other.
+//!
+//! If a node stays isolated for the time of a lease, and a member says that it does not count this node as
+//! one, the node ends itself: what it runs is run again elsewhere.
 
 use super::links::Peers;
 use std::io::ErrorKind;
@@ -39,8 +45,21 @@ pub struct Isolation {
     /// When its lease was renewed last.
     renewed: Instant,
     is_isolated: bool,
+    /// Since when members have answered at each look.
+    answered: Option<Instant>,
     /// When a member last said that this node is none.
     denied: Option<Instant>,
+}
+
+/// The finding of a look at those who may count this node as alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nobody does, as it seems.
+    Nobody,
+    /// Those who accept connections may.
+    Ports,
+    /// A member among them has answered since the look before.
+    Members,
 }
 
 /// The answer to a look at an address.
@@ -58,7 +77,7 @@ impl Isolation {
     /// A node that has just joined, so it has been answered.
     #[must_use]
     pub fn new(lease_ttl: Duration, now: Instant) -> Isolation {
-        Isolation { lease_ttl, heard: now, renewed: now, is_isolated: false, denied: None }
+        Isolation { lease_ttl, heard: now, renewed: now, is_isolated: false, answered: None, denied: None }
     }
 
     /// Notes that its lease was renewed.
@@ -67,12 +86,37 @@ impl Isolation {
         self.heard = self.heard.max(now);
     }
 
-    /// Notes that those who can be reached count it as alive, as it seems.
-    pub fn heard(&mut self, now: Instant) {
-        let may_be_dead = self.lease_ttl <= now.saturating_duration_since(self.renewed);
-        if !(self.is_isolated && may_be_dead) {
+    /// Notes what a look has found.
+    pub fn looked(&mut self, now: Instant, found: Found) {
+        if found != Found::Members {
+            self.answered = None;
+        }
+        let counts = match found {
+            Found::Nobody => false,
+            Found::Ports => !self.may_be_dead(now),
+            Found::Members => !self.may_be_dead(now) || self.is_answered(now),
+        };
+        if counts {
             self.heard = self.heard.max(now);
         }
+    }
+
+    /// Whether it may have been declared dead since it was isolated.
+    fn may_be_dead(&self, now: Instant) -> bool {
+        self.is_isolated && self.lease_ttl <= now.saturating_duration_since(self.renewed)
+    }
+
+    /// Whether members have answered twice, and none has said lately that this node is none.
+    fn is_answered(&mut self, now: Instant) -> bool {
+        let since = *self.answered.get_or_insert(now);
+        let is_denied = self.denied.is_some_and(|at| now.saturating_duration_since(at) <= self.lease_ttl);
+        !is_denied && self.lease_ttl / LOOKS_PER_LEASE <= now.saturating_duration_since(since)
+    }
+
+    /// Whether members are to be asked, since a look at their ports is not enough.
+    #[must_use]
+    pub fn is_isolated(&self) -> bool {
+        self.is_isolated
     }
 
     /// Notes that a member says that this node is none. One that has joined a moment ago is not known to all.
@@ -98,17 +142,31 @@ impl Isolation {
         let is_isolated = self.lease_ttl / 2 <= now.saturating_duration_since(self.heard);
         let has_changed = is_isolated != self.is_isolated;
         self.is_isolated = is_isolated;
+        if has_changed {
+            self.answered = None;
+        }
         has_changed.then_some(is_isolated)
     }
 }
 
-/// Whether those that can be reached within `wait` count this node as alive. Its own addresses are nobody.
-pub async fn is_counted(control: &ControlClient, own: &[String], peers: &Arc<Peers>, wait: Duration) -> bool {
+/// Looks who of those that can be reached within `wait` counts this node as alive. Its own addresses are
+/// nobody. Members were asked at `asked`, if they were.
+pub async fn look_around(
+    control: &ControlClient,
+    own: &[String],
+    peers: &Arc<Peers>,
+    wait: Duration,
+    asked: Option<Instant>,
+) -> Found {
     let mut stores = control.addresses();
     let (members, is_linked) = to_look_at(peers.addresses(), &stores);
     stores.retain(|address| !own.contains(address));
     let (stores, members) = tokio::join!(look_at_all(stores, wait), look_at_all(members, wait));
-    decide(&stores, &members, is_linked)
+    if !decide(&stores, &members, is_linked) {
+        return Found::Nobody;
+    }
+    let answers = is_linked && asked.is_some_and(|asked| peers.has_come(asked.into_std()));
+    if answers { Found::Members } else { Found::Ports }
 }
 
 /// Some members that are no control stores, those with a stream first, and whether there is one with a
@@ -145,10 +203,14 @@ async fn look(address: String, wait: Duration) -> Look {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::outbox::Opening;
+    use futures::StreamExt;
+    use std::collections::BTreeMap;
     use tharsis_gcs::{ClientOptions, KnownStores};
     use tharsis_protos::connection::Credentials;
+    use tharsis_protos::control::NodeInfo;
     use tharsis_protos::proof::{SECRET_BYTES, Secret};
-    use tharsis_types::NodeId;
+    use tharsis_types::{NodeId, Resources};
     use tokio::net::TcpListener;
 
     const TTL: Duration = Duration::from_secs(8);
@@ -161,28 +223,67 @@ mod tests {
         assert!(!isolation.is_unsure(at(1)) && isolation.is_unsure(at(2)));
         assert_eq!(isolation.change(at(3)), None);
         assert_eq!((isolation.change(at(4)), isolation.change(at(5))), (Some(true), None), "told once");
-        isolation.heard(at(6));
+        isolation.looked(at(6), Found::Ports);
         assert_eq!((isolation.change(at(6)), isolation.change(at(7))), (Some(false), None));
-        isolation.heard(at(5));
+        isolation.looked(at(5), Found::Ports);
         assert_eq!((isolation.change(at(9)), isolation.change(at(10))), (None, Some(true)), "since 6");
     }
 
     /// The cable is out for longer than a lease: a port that accepts connections says nothing any more.
     #[test]
-    fn only_a_renewal_ends_an_isolation_in_which_the_lease_may_have_run_out() {
+    fn no_port_ends_an_isolation_in_which_the_lease_may_have_run_out() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut isolation = Isolation::new(TTL, start);
         assert_eq!(isolation.change(at(4)), Some(true));
-        isolation.heard(at(8));
+        isolation.looked(at(8), Found::Ports);
         assert_eq!(isolation.change(at(8)), None);
         isolation.renewed(at(9));
         assert_eq!(isolation.change(at(9)), Some(false));
         // The control store goes away, and members are there all the time.
         for second in (11..31).step_by(2) {
-            isolation.heard(at(second));
+            isolation.looked(at(second), Found::Ports);
             assert_eq!(isolation.change(at(second)), None);
         }
+    }
+
+    /// The control store is away for an hour, and the members do not reach each other for a moment.
+    #[test]
+    fn members_that_answer_end_an_isolation_without_the_control_store() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut isolation = Isolation::new(TTL, start);
+        let mut look = |second, found| {
+            isolation.looked(at(second), found);
+            isolation.change(at(second))
+        };
+        assert!((1..=20).all(|second| look(second, Found::Ports).is_none()));
+        assert!((21..24).all(|second| look(second, Found::Nobody).is_none()));
+        assert_eq!(look(24, Found::Nobody), Some(true));
+        assert_eq!(
+            (look(25, Found::Ports), look(26, Found::Members)),
+            (None, None),
+            "it may have been sent before"
+        );
+        assert_eq!((look(27, Found::Ports), look(28, Found::Members)), (None, None), "it was");
+        assert_eq!(look(29, Found::Members), Some(false));
+        // From then on it is as before.
+        assert!((30..40).all(|second| look(second, Found::Ports).is_none()));
+    }
+
+    #[test]
+    fn a_member_that_denies_this_node_outweighs_those_that_answer() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut isolation = Isolation::new(TTL, start);
+        assert_eq!(isolation.change(at(4)), Some(true));
+        isolation.denied(at(10));
+        for second in 9..=18 {
+            isolation.looked(at(second), Found::Members);
+            assert_eq!(isolation.change(at(second)), None, "{second}");
+        }
+        isolation.looked(at(19), Found::Members);
+        assert_eq!(isolation.change(at(19)), Some(false), "nobody says so any more");
     }
 
     #[test]
@@ -241,18 +342,51 @@ mod tests {
         assert_eq!((some.len(), some[0].as_str(), is_linked), (MEMBERS_MAX, "31", true));
     }
 
+    fn control_at(stores: Vec<String>) -> ControlClient {
+        let secret = Credentials::with_secret(Secret::from_bytes([1; SECRET_BYTES]), None);
+        ControlClient::new(KnownStores::new(stores), &secret, ClientOptions::default()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_member_is_asked_over_its_stream() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let member = NodeInfo {
+            id: NodeId(2),
+            listen: listener.local_addr().unwrap().to_string(),
+            host: String::new(),
+            local_socket: String::new(),
+            resources: Resources::default(),
+            labels: BTreeMap::new(),
+        };
+        // No other control store.
+        let own = vec!["store:1".to_owned()];
+        let control = control_at(own.clone());
+        let peers = Arc::new(Peers::new(NodeId(1), 16));
+        let peer = peers.add(member).unwrap();
+        let (stream, mut packets) = peer.open_stream(Opening::CalledByLower).unwrap();
+        let asked = Instant::now();
+        let look = || look_around(&control, &own, &peers, Duration::from_secs(5), Some(asked));
+        peers.ask();
+        let question = packets.next().await.unwrap();
+        assert!(question.asks && question.messages.is_empty());
+        assert_eq!(look().await, Found::Ports, "it has not answered");
+        peer.note_use();
+        assert_eq!(look().await, Found::Members);
+        peer.end_stream(stream);
+        assert_eq!(look().await, Found::Nobody, "it counts the node as none");
+    }
+
     /// A head that is cut off from everybody reaches its own port.
     #[tokio::test]
     async fn the_own_address_is_nobody() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let own = vec![listener.local_addr().unwrap().to_string()];
-        let secret = Credentials::with_secret(Secret::from_bytes([1; SECRET_BYTES]), None);
-        let stores = KnownStores::new(own.clone());
-        let control = ControlClient::new(stores, &secret, ClientOptions::default()).unwrap();
+        let control = control_at(own.clone());
         let peers = Arc::new(Peers::new(NodeId(1), 16));
         let wait = Duration::from_secs(5);
-        assert!(!is_counted(&control, &own, &peers, wait).await);
-        assert!(is_counted(&control, &[], &peers, wait).await, "that of another one is somebody");
+        assert_eq!(look_around(&control, &own, &peers, wait, None).await, Found::Nobody);
+        let found = look_around(&control, &[], &peers, wait, None).await;
+        assert_eq!(found, Found::Ports, "that of another one is somebody");
     }
 
     #[tokio::test]

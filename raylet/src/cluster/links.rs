@@ -58,6 +58,8 @@ const MEMBER_WAIT: Duration = Duration::from_secs(2);
 const NO_MEMBER: RefusalCode = RefusalCode::NotFound;
 /// Bytes of packets of one member that the loop has not dealt with, about. More stay in the connection.
 const ROOM_BYTES: usize = 64 << 20;
+/// Maximum number of members that are asked whether they are there.
+const ASKED_MAX: usize = 16;
 /// Between the first attempts to open a stream.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 /// Between later attempts.
@@ -148,6 +150,22 @@ impl Peers {
     pub fn addresses(&self) -> Vec<(String, bool)> {
         let members: Vec<Arc<Peer>> = lock(&self.table).values().cloned().collect();
         members.iter().map(|peer| (peer.info.listen.clone(), peer.is_up())).collect()
+    }
+
+    /// Asks members with a stream whether they are there: a question that any member answers, and that
+    /// changes nothing.
+    pub fn ask(&self) {
+        let question = Packet { asks: true, ..Packet::new(0, 0, Vec::new()) };
+        let members: Vec<Arc<Peer>> = lock(&self.table).values().cloned().collect();
+        for peer in members.iter().filter(|peer| peer.is_up()).take(ASKED_MAX) {
+            let parts = convert::encode(self.me, peer.info.id, &question);
+            parts.into_iter().for_each(|part| peer.put(part));
+        }
+    }
+
+    /// Whether a packet has come since then over a stream that is up.
+    pub fn has_come(&self, since: std::time::Instant) -> bool {
+        lock(&self.table).values().any(|peer| peer.has_come(since))
     }
 
     /// Whether a member has said since the last question that this node is none.

@@ -7,7 +7,7 @@
 
 use super::code::Code;
 use super::ends::Ends;
-use super::isolation::{Isolation, LOOKS_PER_LEASE, is_counted};
+use super::isolation::{Isolation, LOOKS_PER_LEASE, look_around};
 use super::links::{Peers, dial};
 use super::names::ClaimedNames;
 use super::pulls::Pulls;
@@ -193,11 +193,14 @@ impl Membership {
         let pace = self.lease_ttl / LOOKS_PER_LEASE;
         let mut ticks = interval_at(Instant::now() + pace, pace);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut asked = None;
         loop {
             ticks.tick().await;
-            let is_unsure = lock(&self.isolation).is_unsure(Instant::now());
-            if is_unsure && is_counted(&self.control, &self.own_addresses, &self.peers, pace).await {
-                lock(&self.isolation).heard(Instant::now());
+            let begun = Instant::now();
+            if lock(&self.isolation).is_unsure(begun) {
+                let own = &self.own_addresses;
+                let found = look_around(&self.control, own, &self.peers, pace, asked).await;
+                lock(&self.isolation).looked(begun, found);
             }
             if self.peers.take_denial() {
                 lock(&self.isolation).denied(Instant::now());
@@ -213,6 +216,11 @@ impl Membership {
                     tracing::info!("this node counts as alive: it goes on")
                 }
                 self.inbox.put(Input::Event(Event::IsolationChanged { is_isolated }));
+            }
+            // The answers are there at the next look.
+            asked = lock(&self.isolation).is_isolated().then(Instant::now);
+            if asked.is_some() {
+                self.peers.ask();
             }
         }
     }

@@ -39,6 +39,8 @@ struct Outbox {
     stays: bool,
     /// When a packet last went or came; none before the first.
     used: Option<Instant>,
+    /// When a packet last came.
+    came: Option<Instant>,
     closed: bool,
 }
 
@@ -151,7 +153,14 @@ impl Peer {
 
     /// A packet came.
     pub(super) fn note_use(&self) {
-        lock(&self.outbox).used = Some(Instant::now());
+        let (mut outbox, now) = (lock(&self.outbox), Some(Instant::now()));
+        (outbox.used, outbox.came) = (now, now);
+    }
+
+    /// Whether a packet has come since then, and the stream is up.
+    pub(super) fn has_come(&self, since: Instant) -> bool {
+        let outbox = lock(&self.outbox);
+        outbox.is_up && outbox.came.is_some_and(|came| since <= came)
     }
 
     /// Time after which a stream can be closed if no packet goes or comes until then; zero if it can be now,
