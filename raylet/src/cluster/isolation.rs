@@ -80,10 +80,11 @@ impl Isolation {
         Isolation { lease_ttl, heard: now, renewed: now, is_isolated: false, answered: None, denied: None }
     }
 
-    /// Notes that its lease was renewed.
-    pub fn renewed(&mut self, now: Instant) {
-        self.renewed = self.renewed.max(now);
-        self.heard = self.heard.max(now);
+    /// Notes that its lease was renewed, as it was asked at `asked`. The answer may have been on its way for
+    /// longer than a lease, and the node be dead by now.
+    pub fn renewed(&mut self, asked: Instant) {
+        self.renewed = self.renewed.max(asked);
+        self.heard = self.heard.max(asked);
     }
 
     /// Notes what a look has found.
@@ -245,6 +246,21 @@ mod tests {
             isolation.looked(at(second), Found::Ports);
             assert_eq!(isolation.change(at(second)), None);
         }
+    }
+
+    /// The cable goes when the answer is on its way, and comes back after the lease has run out.
+    #[test]
+    fn an_answer_counts_from_its_question_on() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut isolation = Isolation::new(TTL, start);
+        assert_eq!(isolation.change(at(4)), Some(true));
+        isolation.renewed(at(1));
+        assert_eq!(isolation.change(at(9)), None);
+        isolation.looked(at(9), Found::Ports);
+        assert_eq!(isolation.change(at(9)), None, "it may be dead since 9");
+        isolation.renewed(at(8));
+        assert_eq!(isolation.change(at(9)), Some(false));
     }
 
     /// The control store is away for an hour, and the members do not reach each other for a moment.

@@ -113,10 +113,9 @@ impl Membership {
             let isolation = Arc::clone(&self.isolation);
             let is_revoked = Arc::clone(&is_revoked);
             async move {
+                let asked = Instant::now();
                 let answer = control.keep_alive(node).await;
-                if answer.as_ref().is_ok_and(|is_member| *is_member) {
-                    lock(&isolation).renewed(Instant::now());
-                }
+                note_renewal(&isolation, asked, &answer, control.is_restored());
                 // A node that was shut out is no member, whatever becomes of its lease.
                 let is_shut_out = answer.as_ref().is_err_and(is_shut_out);
                 is_revoked.fetch_or(is_shut_out, Ordering::Relaxed);
@@ -269,6 +268,19 @@ fn is_shut_out(error: &CallError) -> bool {
     error.refusal_code() == Some(RefusalCode::PermissionDenied)
 }
 
+/// Notes the answer to a renewal that was asked for at `asked`. A control store whose tables were restored
+/// says of nodes that they are members which are none.
+fn note_renewal<E>(
+    isolation: &Mutex<Isolation>,
+    asked: Instant,
+    answer: &Result<bool, E>,
+    is_restored: bool,
+) {
+    if answer.as_ref().is_ok_and(|is_member| *is_member) && !is_restored {
+        lock(isolation).renewed(asked);
+    }
+}
+
 /// Renews a lease at a fixed pace until an answer says that it is lost.
 ///
 /// Earlier requests that have no answer yet are not waited for. One that hangs, on a server that has just
@@ -309,6 +321,23 @@ mod tests {
         let nodes = |numbers: &[u64]| numbers.iter().copied().map(NodeId).collect::<Vec<_>>();
         assert_eq!(missing(nodes(&[1, 2, 3]), nodes(&[2, 4]).into_iter()), nodes(&[1, 3]));
         assert_eq!(missing(nodes(&[2]), nodes(&[2, 4]).into_iter()), []);
+    }
+
+    #[test]
+    fn only_a_member_in_tables_that_were_not_restored_is_renewed() {
+        let (asked, ttl) = (Instant::now(), Duration::from_secs(8));
+        let is_isolated = |answer: Result<bool, &str>, is_restored, after| {
+            let isolation = Mutex::new(Isolation::new(ttl, asked));
+            let later = asked + Duration::from_secs(4);
+            assert_eq!(lock(&isolation).change(later), Some(true));
+            note_renewal(&isolation, asked + after, &answer, is_restored);
+            lock(&isolation).change(later + Duration::from_secs(1)).is_none()
+        };
+        let (early, late) = (Duration::from_secs(1), Duration::from_secs(2));
+        assert!(!is_isolated(Ok(true), false, late), "the same node is alive");
+        assert!(is_isolated(Ok(true), false, early), "the answer is too old");
+        assert!(is_isolated(Ok(true), true, late));
+        assert!(is_isolated(Ok(false), false, late) && is_isolated(Err("away"), false, late));
     }
 
     /// A request that hangs for longer than a lease lasts does not keep the next ones from being made, and
