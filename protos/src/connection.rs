@@ -13,7 +13,7 @@ use crate::caller::{Caller, Who};
 use crate::crowds::{Crowds, Turn};
 use crate::descriptors::Descriptors;
 use crate::message::is_of_machine;
-use crate::names;
+use crate::names::{self, Whose};
 use crate::owners::Owners;
 use crate::proof::{self, CALLER_WAIT, Claim, PROOF_WAIT, ProofError, Purpose, Reason, Secret};
 use crate::revoked::Revoked;
@@ -133,8 +133,9 @@ pub enum BlockingStream {
 /// the cluster, so its name may only lead to a machine.
 async fn open(address: &str, called: &Called) -> io::Result<TcpStream> {
     let mut failed = io::Error::other(format!("{address} resolves to no address of a machine"));
-    for found in names::addresses(address).await? {
-        if matches!(called, Called::Node(_)) && !is_of_machine(found.ip()) {
+    let whose = if matches!(called, Called::Node(_)) { Whose::Member } else { Whose::Store };
+    for found in names::addresses(address, whose).await? {
+        if whose == Whose::Member && !is_of_machine(found.ip()) {
             continue;
         }
         match TcpStream::connect(found).await {

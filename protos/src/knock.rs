@@ -7,7 +7,7 @@
 
 use crate::connection::{Called, Gate, Trust};
 use crate::message::is_of_machine;
-use crate::names;
+use crate::names::{self, Whose};
 use crate::proof::KNOCK;
 use crate::within::within;
 use std::io;
@@ -42,7 +42,7 @@ impl Gate {
 impl Knocker {
     /// The first address of `host:port` at which the node answers; none if it answers at none.
     pub async fn find(&self, node: NodeId, address: &str) -> Option<SocketAddr> {
-        let found = names::addresses(address).await.ok()?;
+        let found = names::addresses(address, Whose::Member).await.ok()?;
         for at in found.into_iter().filter(|at| is_of_machine(at.ip())).take(TRIED_MAX) {
             if matches!(within(KNOCK_WAIT, self.meet(node, at)).await, Ok(Ok(()))) {
                 return Some(at);
