@@ -33,6 +33,8 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// The time for which the last answer is good in place of another one, and a name counts as slow.
 const GOOD_FOR: Duration = Duration::from_secs(86_400);
 const SLOW_FOR: Duration = Duration::from_secs(3_600);
+/// The time after which whoever needs an answer before it is needed asks again.
+const FRESH_FOR: Duration = Duration::from_secs(600);
 /// Names whose answers are kept.
 const KEPT_MAX: usize = 4096;
 
@@ -115,11 +117,23 @@ struct Entry {
 ///
 /// # Errors
 /// The system's, if the name had no address lately either.
-pub(crate) async fn addresses(address: &str, whose: Whose) -> io::Result<Vec<SocketAddr>> {
+pub async fn addresses(address: &str, whose: Whose) -> io::Result<Vec<SocketAddr>> {
     match address.parse() {
         Ok(address) => Ok(vec![address]),
         Err(_) => NAMES.ask(address, whose, |address| address.to_socket_addrs().map(Iterator::collect)).await,
     }
+}
+
+/// The addresses that `host:port` had when it was asked for last, if that was lately; nobody is asked.
+#[must_use]
+pub fn known(address: &str) -> Option<Vec<SocketAddr>> {
+    address.parse().map_or_else(|_| NAMES.last(address), |address| Some(vec![address]))
+}
+
+/// Whether the addresses of `host:port` are known and need not be asked for again so far.
+#[must_use]
+pub fn is_fresh(address: &str) -> bool {
+    address.parse::<SocketAddr>().is_ok() || NAMES.is_fresh(address)
 }
 
 impl Names {
@@ -212,6 +226,12 @@ impl Names {
         let known = held(&self.known);
         let (found, at) = known.get(address)?.found.as_ref()?;
         (at.elapsed() <= GOOD_FOR).then(|| found.clone())
+    }
+
+    fn is_fresh(&self, address: &str) -> bool {
+        let known = held(&self.known);
+        let last = known.get(address).and_then(|known| known.found.as_ref());
+        last.is_some_and(|(_, at)| at.elapsed() <= FRESH_FOR)
     }
 
     /// Notes the addresses that were found, if any were, and whether that took long.
@@ -374,6 +394,8 @@ mod tests {
         assert!(names.ask("head:7", Whose::Store, refused).await.is_err(), "it never had one");
         assert_eq!(names.ask("head:7", Whose::Store, |_| Ok(found())).await.unwrap(), found());
         assert_eq!(names.ask("head:7", Whose::Store, refused).await.unwrap(), found());
+        assert_eq!((names.last("head:7"), names.last("other:7")), (Some(found()), None));
+        assert!(names.is_fresh("head:7") && !names.is_fresh("other:7"));
         let asking = Arc::new(AtomicUsize::new(0));
         let (silent, asked) = ask_silent(names, "head:7".to_owned(), &asking);
         assert_eq!(asked.await.unwrap().unwrap(), found(), "it is asked for, and not waited for");
@@ -513,5 +535,6 @@ mod tests {
         let asked = addresses("10.0.0.1:7", Whose::Member).await.unwrap();
         assert_eq!(asked, found());
         assert!(addresses("10.0.0.1", Whose::Member).await.is_err());
+        assert_eq!((known("10.0.0.1:7"), known("10.0.0.1")), (Some(found()), None));
     }
 }

@@ -11,6 +11,9 @@
 //! is cut off from the control store alone notices as well. The majority is for those that are cut off
 //! together. A closed port is nobody: the member is gone, or something between refuses in its place.
 //!
+//! A look needs no name server, which may be away together with the control store: it goes to the addresses
+//! that a name had last. Those of members that this node does not call are asked for now and then.
+//!
 //! If it finds none of this for half the time of a lease, the node is isolated: soon after, the others will
 //! declare it dead and start its tasks again, so it starts none of them from then on. If its lease may have
 //! run out by then, a port that accepts connections does not end it: whoever is there may have declared it
@@ -28,6 +31,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 use tharsis_gcs::ControlClient;
+use tharsis_protos::names::{self, Whose};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
@@ -162,7 +166,8 @@ pub async fn look_around(
     let mut stores = control.addresses();
     let (members, is_linked) = to_look_at(peers.addresses(), &stores);
     stores.retain(|address| !own.contains(address));
-    let (stores, members) = tokio::join!(look_at_all(stores, wait), look_at_all(members, wait));
+    let (stores, members) =
+        tokio::join!(look_at_all(stores, Whose::Store, wait), look_at_all(members, Whose::Member, wait));
     if !decide(&stores, &members, is_linked) {
         return Found::Nobody;
     }
@@ -187,14 +192,34 @@ fn decide(stores: &[Look], members: &[Look], is_linked: bool) -> bool {
     stores.contains(&Look::Accepts) || is_linked && count(Look::Silent) < count(Look::Accepts)
 }
 
-async fn look_at_all(addresses: impl IntoIterator<Item = String>, wait: Duration) -> Vec<Look> {
-    let looks: JoinSet<Look> = addresses.into_iter().map(|address| look(address, wait)).collect();
+/// Asks for the addresses of names at which a look would go, where they are not known or old, one after the
+/// other.
+pub async fn learn_names(control: &ControlClient, peers: &Peers, wait: Duration) {
+    let stores = control.addresses();
+    let (members, _) = to_look_at(peers.addresses(), &stores);
+    let of = |addresses: Vec<String>, whose| addresses.into_iter().map(move |address| (address, whose));
+    for (address, whose) in of(stores, Whose::Store).chain(of(members, Whose::Member)) {
+        if !names::is_fresh(&address) {
+            let _unknown = timeout(wait, names::addresses(&address, whose)).await;
+        }
+    }
+}
+
+async fn look_at_all(addresses: impl IntoIterator<Item = String>, whose: Whose, wait: Duration) -> Vec<Look> {
+    let looks: JoinSet<Look> = addresses.into_iter().map(|address| look(address, whose, wait)).collect();
     looks.join_all().await
 }
 
 /// Looks at an address.
-async fn look(address: String, wait: Duration) -> Look {
-    match timeout(wait, TcpStream::connect(address)).await {
+async fn look(address: String, whose: Whose, wait: Duration) -> Look {
+    let connected = async {
+        let found = match names::known(&address) {
+            Some(found) => found,
+            None => names::addresses(&address, whose).await?,
+        };
+        TcpStream::connect(&found[..]).await
+    };
+    match timeout(wait, connected).await {
         Ok(Ok(_)) => Look::Accepts,
         Ok(Err(cause)) if cause.kind() == ErrorKind::ConnectionRefused => Look::Refuses,
         Ok(Err(_)) | Err(_) => Look::Silent,
@@ -363,17 +388,21 @@ mod tests {
         ControlClient::new(KnownStores::new(stores), &secret, ClientOptions::default()).unwrap()
     }
 
-    #[tokio::test]
-    async fn a_member_is_asked_over_its_stream() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let member = NodeInfo {
+    fn member_at(listen: String) -> NodeInfo {
+        NodeInfo {
             id: NodeId(2),
-            listen: listener.local_addr().unwrap().to_string(),
+            listen,
             host: String::new(),
             local_socket: String::new(),
             resources: Resources::default(),
             labels: BTreeMap::new(),
-        };
+        }
+    }
+
+    #[tokio::test]
+    async fn a_member_is_asked_over_its_stream() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let member = member_at(listener.local_addr().unwrap().to_string());
         // No other control store.
         let own = vec!["store:1".to_owned()];
         let control = control_at(own.clone());
@@ -410,9 +439,27 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let wait = Duration::from_secs(5);
-        assert_eq!(look(address.clone(), wait).await, Look::Accepts);
+        let found = async |address: &str| look(address.to_owned(), Whose::Member, wait).await;
+        assert_eq!(found(&address).await, Look::Accepts);
+        let name = address.replace("127.0.0.1", "localhost");
+        assert_eq!(found(&name).await, Look::Accepts);
+        assert!(names::known(&name).is_some(), "it needs no name server from now on");
         drop(listener);
-        assert_eq!(look(address, wait).await, Look::Refuses);
-        assert_eq!(look("no such host:1".to_owned(), wait).await, Look::Silent);
+        assert_eq!(found(&address).await, Look::Refuses);
+        assert_eq!(found("no such host:1").await, Look::Silent);
+    }
+
+    #[tokio::test]
+    async fn names_are_learned_before_they_are_needed() {
+        let listeners = [
+            TcpListener::bind("127.0.0.1:0").await.unwrap(),
+            TcpListener::bind("127.0.0.1:0").await.unwrap(),
+        ];
+        let [store, member] =
+            listeners.map(|listener| format!("localhost:{}", listener.local_addr().unwrap().port()));
+        let peers = Peers::new(NodeId(1), 16);
+        peers.add(member_at(member.clone())).unwrap();
+        learn_names(&control_at(vec![store.clone()]), &peers, Duration::from_secs(5)).await;
+        assert!(names::is_fresh(&store) && names::is_fresh(&member));
     }
 }

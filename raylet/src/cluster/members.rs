@@ -7,7 +7,7 @@
 
 use super::code::Code;
 use super::ends::Ends;
-use super::isolation::{Isolation, LOOKS_PER_LEASE, look_around};
+use super::isolation::{Isolation, LOOKS_PER_LEASE, learn_names, look_around};
 use super::links::{Peers, dial};
 use super::names::ClaimedNames;
 use super::pulls::Pulls;
@@ -85,6 +85,7 @@ impl Membership {
             () = self.ends.confirm(&self.control) => {}
             () = self.ends.find_drivers(&self.control) => {}
             () = self.watch_isolation() => {}
+            () = self.learn_names() => {}
             () = self.names.free_ended(&self.control, &self.inbox) => {}
         }
     }
@@ -184,6 +185,16 @@ impl Membership {
                 }
                 Err(error) => tracing::info!(%error, "it is not known whether nodes that were named live"),
             }
+        }
+    }
+
+    /// Learns the names that looks need while there is somebody to ask.
+    async fn learn_names(&self) {
+        let wait = self.lease_ttl / LOOKS_PER_LEASE;
+        loop {
+            sleep(wait).await;
+            learn_names(&self.control, &self.peers, wait).await;
+            sleep(self.lease_ttl).await;
         }
     }
 
