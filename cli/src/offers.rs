@@ -31,8 +31,10 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 /// The memory for the stack of a thread that asks a member.
 const STACK_BYTES: usize = 256 << 10;
-/// The heads of a claim to which a node is about to be one itself.
-const ANY: &str = "*";
+/// The host of a head in its own claim: its members may name it in some way, and name its port.
+const SOME_HOST: &str = "*";
+/// The time between two looks whether a node is up.
+const UP_PAUSE: Duration = Duration::from_millis(100);
 
 /// The claim of a start that is under way. It is given up when this is dropped.
 #[derive(Debug)]
@@ -63,10 +65,10 @@ pub fn claim(address: &str, own: &Credentials, socket: &Path, wanted: u64) -> (u
     claim_in(&folder, address, socket, wanted, || members_here(address, own))
 }
 
-/// The claim of a head, which is about to be a member of its own cluster.
-pub fn claim_of_head(socket: &Path, memory: u64) -> Option<Claim> {
+/// The claim of a head, which is about to be a member of its own cluster, and listens at a port.
+pub fn claim_of_head(port: u16, socket: &Path, memory: u64) -> Option<Claim> {
     let folder = machine::default_secret_file().with_file_name("claims");
-    read_and_claim(&folder, ANY, socket, memory).1
+    read_and_claim(&folder, &format!("{SOME_HOST}:{port}"), socket, memory).1
 }
 
 fn claim_in(
@@ -147,11 +149,32 @@ fn read_claim(path: &Path, heads: &str) -> Option<Offer> {
     file.read_to_string(&mut text).ok()?;
     let mut lines = text.splitn(3, '\n');
     let (memory, their, socket) = (lines.next()?.parse().ok()?, lines.next()?, lines.next()?);
-    let is_of_cluster = their.split(',').any(|head| head == ANY || heads.split(',').any(|own| own == head));
+    let is_of_cluster =
+        their.split(',').any(|their| heads.split(',').any(|own| is_same(their.trim(), own.trim())));
     is_of_cluster.then(|| Offer { socket: PathBuf::from(socket), memory })
 }
 
+/// Whether a head of a claim is the one that a node names.
+fn is_same(claimed: &str, named: &str) -> bool {
+    // With the colon, so that the whole port is compared.
+    claimed.strip_prefix(SOME_HOST).map_or(claimed == named, |port| named.ends_with(port))
+}
+
 impl Claim {
+    /// Gives the claim up as soon as a node answers at its socket: it is among the members of its own cluster
+    /// then, and takes no memory of other clusters.
+    pub fn until_up(self, socket: PathBuf) {
+        let until = Instant::now() + CLAIM_TIME_MAX;
+        let thread = std::thread::Builder::new().name("claim".into());
+        // Without a thread it is given up at once.
+        let _waiting = thread.spawn(move || {
+            while Instant::now() < until && observe::ask(&socket, Question::Status).is_err() {
+                std::thread::sleep(UP_PAUSE);
+            }
+            drop(self);
+        });
+    }
+
     fn make(folder: &Path, heads: &str, socket: &Path, memory: u64) -> io::Result<Claim> {
         let file = Claim::write(folder, heads, socket, memory)?;
         let path = file.path().with_extension("claim");
@@ -322,9 +345,23 @@ mod tests {
         assert!(beside("head:1") == ALL && unnamed.exists(), "its start may be under way");
         age(&unnamed, over);
         assert!(beside("head:1") == ALL && !unnamed.exists());
-        // A head, whose members may name it in some way.
-        let (_, head) = read_and_claim(&folder, ANY, Path::new("/run/head"), ALL / 2);
-        assert_eq!((head.is_some(), beside("head:1"), beside("other:1")), (true, ALL / 2, ALL / 2));
+    }
+
+    #[test]
+    fn the_claim_of_a_head_counts_for_those_that_name_its_port() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("claims");
+        let (_, head) = read_and_claim(&folder, &format!("{SOME_HOST}:76"), Path::new("/run/head"), ALL / 2);
+        let beside = |heads| claim_in(&folder, heads, Path::new("/run/2"), ALL, nobody).0;
+        // Its members may name it in some way.
+        for named in ["head:76", "127.0.0.1:76", "other:1, head:76"] {
+            assert_eq!(beside(named), ALL / 2, "{named}");
+        }
+        for other in ["head:1", "head:7", "head:176", "other:760"] {
+            assert_eq!(beside(other), ALL, "{other}");
+        }
+        drop(head);
+        assert_eq!(beside("head:76"), ALL);
     }
 
     /// A member names a socket, here one of a program that is no node, and takes all memory for itself.

@@ -33,8 +33,11 @@ pub fn run(part: &Part, flags: &Flags) -> Result<()> {
     if part.token.is_some() {
         return run_without_token(part, flags);
     }
-    let Prepared { spec, settings, claim: _claim, .. } = prepare(part, flags)?;
+    let Prepared { spec, settings, claim, .. } = prepare(part, flags)?;
     LogChoice::of(&settings).begin()?;
+    if let Some(claim) = claim {
+        claim.until_up(spec.socket.clone());
+    }
     Ok(run_node(spec, crate::PROGRAM)?)
 }
 
@@ -100,9 +103,10 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<Prepared> {
             let memory = &mut spec.options.resources.memory;
             (*memory, claim) = offers::claim(address, &own, &spec.socket, *memory);
         }
-    } else if part.entry.head {
+    } else if let Some(cluster) = spec.cluster.as_ref().filter(|_| part.entry.head) {
         // A member that joins it in the same moment leaves that out.
-        claim = offers::claim_of_head(&spec.socket, spec.options.resources.memory);
+        let port = cluster.listen.port();
+        claim = offers::claim_of_head(port, &spec.socket, spec.options.resources.memory);
     }
     Ok(Prepared { spec, settings, claim, begun })
 }
