@@ -166,7 +166,8 @@ pub fn encode_failure(failure: &Failure) -> Vec<u8> {
 }
 
 fn write_run(node: &Node, port: &mut Port, run: u32) {
-    let Some(view) = node.run(run) else { return };
+    // It may have ended in the same step, and another one have its number.
+    let Some(view) = node.run(run).filter(|view| view.client == port.client) else { return };
     if port.learns_class(view.class_number, view.class) {
         let definition = postcard::to_stdvec(view.class.as_ref()).unwrap_or_default();
         port.write(&ToClient::DefineClass { class: view.class_number, definition: &definition });

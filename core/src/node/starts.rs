@@ -38,6 +38,7 @@ impl Node {
             Some((dependency.parameter, dependency.reference, value))
         });
         Some(RunView {
+            client: run.client,
             task: run.task,
             attempt: run.attempt,
             class_number: call.class_number,

@@ -121,6 +121,8 @@ pub(super) enum Stage {
 /// A run as its worker needs it.
 #[derive(Debug)]
 pub struct RunView<'a> {
+    /// The worker that it stands before.
+    pub client: ClientId,
     /// Id of the task.
     pub task: TaskId,
     /// The number of the attempt.
