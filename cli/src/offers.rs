@@ -11,7 +11,7 @@ use crate::reach::{self, ANSWER_WAIT};
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, TryLockError, read_dir, remove_file};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -40,7 +40,8 @@ const UP_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Claim {
     path: PathBuf,
-    _locked: File,
+    /// It stays the same file for as long as it is locked: whoever has opened it sees the lock.
+    locked: File,
 }
 
 /// A node and the memory that it offers.
@@ -81,7 +82,11 @@ fn claim_in(
     // Claims are read before the members are asked: a start that is over in between is among both.
     let (claimed, claim) = read_and_claim(folder, heads, socket, wanted);
     let offered = wanted.saturating_sub(taken(&members(), &claimed, socket));
-    let claim = claim.and_then(|claim| claim.amend(folder, heads, socket, offered).ok());
+    if let Some(claim) = &claim {
+        let _alone = lock(folder);
+        // If that fails, the claim is to more than is offered: others offer less.
+        let _kept = claim.amend(offered);
+    }
     (offered, claim)
 }
 
@@ -180,23 +185,26 @@ impl Claim {
         let path = file.path().with_extension("claim");
         // It has its name when it is whole and locked.
         let locked = file.persist(&path).map_err(|refused| refused.error)?;
-        Ok(Claim { path, _locked: locked })
+        Ok(Claim { path, locked })
     }
 
     /// The same claim to other memory.
-    fn amend(mut self, folder: &Path, heads: &str, socket: &Path, memory: u64) -> io::Result<Claim> {
-        let file = Claim::write(folder, heads, socket, memory)?;
-        self._locked = file.persist(&self.path).map_err(|refused| refused.error)?;
-        Ok(self)
+    fn amend(&self, memory: u64) -> io::Result<()> {
+        self.locked.write_all_at(digits_of(memory).as_bytes(), 0)
     }
 
     /// A file with a claim, locked and without its name.
     fn write(folder: &Path, heads: &str, socket: &Path, memory: u64) -> io::Result<NamedTempFile> {
         let mut file = NamedTempFile::new_in(folder)?;
-        write!(file, "{memory}\n{heads}\n{}", socket.display())?;
+        write!(file, "{}\n{heads}\n{}", digits_of(memory), socket.display())?;
         file.as_file().lock()?;
         Ok(file)
     }
+}
+
+/// An amount of memory in as many digits as the largest one has, so that another one can be written over it.
+fn digits_of(memory: u64) -> String {
+    format!("{memory:020}")
 }
 
 /// Members that run beside this process, and the memory that they offer.
@@ -345,6 +353,26 @@ mod tests {
         assert!(beside("head:1") == ALL && unnamed.exists(), "its start may be under way");
         age(&unnamed, over);
         assert!(beside("head:1") == ALL && !unnamed.exists());
+    }
+
+    /// Another start has opened the claim and not looked at it when it is amended.
+    #[test]
+    fn a_claim_that_is_amended_is_locked_all_the_time() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("claims");
+        for memory in [0, 1, u64::MAX] {
+            let (_, claim) = read_and_claim(&folder, "head:1", Path::new("/run/1"), ALL);
+            let claim = claim.unwrap();
+            let mut opened = File::open(&claim.path).unwrap();
+            claim.amend(memory).unwrap();
+            assert!(matches!(opened.try_lock(), Err(TryLockError::WouldBlock)));
+            let mut text = String::new();
+            opened.read_to_string(&mut text).unwrap();
+            assert_eq!(text, format!("{}\nhead:1\n/run/1", digits_of(memory)));
+            let read = Offer { socket: "/run/1".into(), memory };
+            assert_eq!(read_claim(&claim.path, "head:1"), Some(read));
+        }
+        assert_eq!(claims(&folder, "head:1"), [], "each is given up");
     }
 
     #[test]
