@@ -7,10 +7,12 @@
 //! an end may overtake the end itself on its way there.
 //!
 //! One question is about ends whose jobs have numbers near each other, and asks for as many records as there
-//! are numbers: for one, as a rule. Questions follow each other after a pause, whatever is told. Each member
-//! has room for [`TOLD_MAX`] ends that are not confirmed, so that one takes none from the others. Of all that
-//! it tells beyond that, it is remembered that there was something: then all jobs are asked about of which
-//! this node has anything.
+//! are numbers: for one, as a rule. After one without an answer the next asks for half as many, so that a
+//! record that cannot be read is found among others; it is asked for alone from then on, when nothing else is
+//! due. Questions follow each other after a pause, which grows while there is no answer. Each member has room
+//! for [`TOLD_MAX`] ends that are not confirmed, so that one takes none from the others. Of all that it tells
+//! beyond that, it is remembered that there was something: then all jobs are asked about of which this node
+//! has anything.
 //!
 //! | state of an end | enters by | leaves by |
 //! |---|---|---|
@@ -96,6 +98,8 @@ struct Open {
     pause: Now,
     /// Number of times that the control store has not known the job.
     unknown: u32,
+    /// Whether a question for this record alone had no answer: it is asked for alone, after all others.
+    is_bad: bool,
 }
 
 /// Ends that are not confirmed.
@@ -108,8 +112,11 @@ pub struct Ends {
     beyond: BTreeSet<NodeId>,
     /// When the next question may be asked.
     ask_at: Now,
-    /// Records that the next question asks for, at most: one after an error, which may be of one record.
+    /// Records that the next question asks for, at most: half as many after an error, which may be of one
+    /// record or of their number, and twice as many after an answer.
     records_max: u32,
+    /// The pause after the next error.
+    error_pause: Now,
 }
 
 impl Default for Ends {
@@ -120,6 +127,7 @@ impl Default for Ends {
             beyond: BTreeSet::new(),
             ask_at: 0,
             records_max: RECORDS_MAX,
+            error_pause: PAUSE_MIN,
         }
     }
 }
@@ -135,7 +143,7 @@ impl Ends {
             return !self.beyond.insert(told.1);
         }
         *self.of.entry(told.1).or_default() += 1;
-        self.open.insert(told, Open { at: now, pause: PAUSE_MIN, unknown: 0 });
+        self.open.insert(told, Open { at: now, pause: PAUSE_MIN, unknown: 0, is_bad: false });
         true
     }
 
@@ -175,7 +183,14 @@ impl Ends {
         }
         let mut ends: Vec<Told> = Vec::new();
         let mut records = 1;
-        for (told, _) in self.open.iter().filter(|(_, open)| open.at <= now) {
+        for (told, open) in &self.open {
+            if open.is_bad && !ends.is_empty() {
+                // The records of a question are those of all numbers from its first to its last.
+                break;
+            }
+            if open.is_bad || now < open.at {
+                continue;
+            }
             let (Some((first, _)), Some((last, _))) = (ends.first(), ends.last()) else {
                 ends.push(*told);
                 continue;
@@ -188,6 +203,10 @@ impl Ends {
             ends.push(*told);
         }
         if ends.is_empty() {
+            let due = self.open.iter().filter(|(_, open)| open.at <= now);
+            ends.extend(due.min_by_key(|(_, open)| open.at).map(|(told, _)| *told));
+        }
+        if ends.is_empty() {
             return None;
         }
         self.ask_at = now.saturating_add(PAUSE_MIN);
@@ -197,11 +216,16 @@ impl Ends {
     /// Notes what a listing of jobs says of the ends that it was asked for; none if there was no answer.
     /// Returns the jobs that have ended.
     pub fn answered(&mut self, question: &Question, listing: Option<&Listing>, now: Now) -> BTreeSet<JobId> {
-        self.records_max = if listing.is_some() { RECORDS_MAX } else { 1 };
-        self.ask_at = now.saturating_add(PAUSE_MIN);
         let mut ended = BTreeSet::new();
+        let Some(listing) = listing else {
+            self.failed(question, now);
+            return ended;
+        };
+        (self.records_max, self.error_pause) = ((2 * self.records_max).min(RECORDS_MAX), PAUSE_MIN);
+        self.ask_at = now.saturating_add(PAUSE_MIN);
         for told in &question.ends {
-            match listing.map_or(Verdict::Runs, |listing| listing.verdict(*told)) {
+            self.open.entry(*told).and_modify(|open| open.is_bad = false);
+            match listing.verdict(*told) {
                 Verdict::Ended => {
                     self.remove(*told);
                     ended.insert(told.0);
@@ -209,11 +233,24 @@ impl Ends {
                 Verdict::Runs => self.ask_later(*told, false, now),
                 Verdict::Unknown => self.ask_later(*told, true, now),
                 // Those that the next question begins with, unless nobody was told of at all.
-                Verdict::Untold if listing.is_some_and(|listing| !listing.jobs.is_empty()) => break,
+                Verdict::Untold if !listing.jobs.is_empty() => break,
                 Verdict::Untold => self.ask_later(*told, false, now),
             }
         }
         ended
+    }
+
+    /// A question had no answer: the control store is away, or cannot read one of the records, or so many.
+    fn failed(&mut self, question: &Question, now: Now) {
+        self.ask_at = now.saturating_add(self.error_pause);
+        self.error_pause = (2 * self.error_pause).min(PAUSE_MAX);
+        self.records_max = (question.records / 2).max(1);
+        if question.records == 1 {
+            for told in &question.ends {
+                self.open.entry(*told).and_modify(|open| open.is_bad = true);
+                self.ask_later(*told, false, now);
+            }
+        }
     }
 
     fn is_full(&self, from: NodeId) -> bool {
@@ -408,6 +445,56 @@ mod tests {
         let mut store = Store::new(&[1], &[1]);
         assert_eq!(run(&mut ends, &mut store, &mut now, 30 * MS), [1], "nobody has the number 0");
         assert_eq!(store.asked, [(1, 1), (u32::MAX, 1)]);
+    }
+
+    /// Asks a store for ten minutes that does not answer some questions; returns when all but `left` ends had
+    /// an answer.
+    fn settled(ends: &mut Ends, store: &mut Store, left: usize, fails: impl Fn(&Question) -> bool) -> Now {
+        let mut now = 0;
+        while left < ends.open.len() {
+            now = ends.next_timeout().unwrap().max(now);
+            assert!(now < 600_000 * MS, "{} are left", ends.open.len());
+            let Some(question) = ends.question(now) else { continue };
+            if fails(&question) {
+                // It may take as long as others wait for it.
+                now += 5_000 * MS * Now::from(64 < question.records);
+                ends.answered(&question, None, now);
+            } else {
+                let listing = store.list(question.first(), question.records);
+                ends.answered(&question, Some(&listing), now);
+            }
+        }
+        now
+    }
+
+    #[test]
+    fn one_bad_record_and_a_slow_store_hold_up_none_of_a_thousand() {
+        let jobs: Vec<u32> = (1..=1_000).collect();
+        for bad in [1, 2, 500, 999, 1_000] {
+            let mut ends = Ends::default();
+            jobs.iter().for_each(|job| assert!(ends.told((JobId(*job), OTHER), 0)));
+            let is_bad = |asked: &Question| (asked.first().0..asked.first().0 + asked.records).contains(&bad);
+            let at = settled(&mut ends, &mut Store::new(&jobs, &jobs), 1, is_bad);
+            assert!(at < 60_000 * MS, "{bad}: {} s", at / (1_000 * MS));
+            assert_eq!(ends.open.keys().copied().collect::<Vec<_>>(), [(JobId(bad), OTHER)]);
+        }
+        let mut ends = Ends::default();
+        jobs.iter().for_each(|job| assert!(ends.told((JobId(*job), OTHER), 0)));
+        let at = settled(&mut ends, &mut Store::new(&jobs, &jobs), 0, |asked| 200 < asked.records);
+        assert!(at < 60_000 * MS, "{} s", at / (1_000 * MS));
+    }
+
+    #[test]
+    fn a_control_store_that_is_away_is_asked_every_five_seconds() {
+        let (mut ends, mut now, mut calls) = (Ends::default(), 0, 0);
+        (1..=1_000).for_each(|job| assert!(ends.told((JobId(job), OTHER), 0)));
+        while let Some(at) = ends.next_timeout().filter(|at| *at < 3_600_000 * MS) {
+            now = at.max(now);
+            let Some(question) = ends.question(now) else { continue };
+            calls += 1;
+            assert!(ends.answered(&question, None, now).is_empty());
+        }
+        assert!((700..=740).contains(&calls), "{calls} calls in an hour");
     }
 
     #[test]

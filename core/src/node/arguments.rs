@@ -63,7 +63,10 @@ impl Node {
     pub(super) fn may_be_sent(&self, slot: Slot<Run>) -> bool {
         let run = &self.runs[slot];
         let has_arguments = !self.pulls.has_bundle(Purpose::Arguments(slot));
-        has_arguments && !self.runs.is_stopping(slot) && !self.leases.is_closed(run.lease) && self.may_begin(run)
+        has_arguments
+            && !self.runs.is_stopping(slot)
+            && !self.leases.is_closed(run.lease)
+            && self.may_begin(run)
     }
 
     /// Notes the time from which the first run of a worker may have started. If the memory of the run is
