@@ -26,12 +26,7 @@ pub(crate) struct Dispatcher {
 impl Receiver for Dispatcher {
     fn receive(&self, link: &Link, record: ToClient<'_>) -> Result<(), Failure> {
         match record {
-            ToClient::CancelRun { slot } => {
-                let runs = self.work.cancel_run(link, slot);
-                if runs && link.inbound.has_async_waiters() {
-                    self.table.all().iter().for_each(|handle| handle.wake_tasks());
-                }
-            }
+            ToClient::CancelRun { slot } => self.work.cancel_run(link, slot),
             ToClient::CheckpointEnded { request, failure } => {
                 let refusal = (!failure.is_empty()).then(|| decode_failure(failure));
                 let _unwanted = self.table.checkpoints.give(request, refusal);

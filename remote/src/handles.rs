@@ -315,17 +315,6 @@ impl Handle {
         false
     }
 
-    /// Wakes the futures that wait here, without a change: their tasks may be cancelled.
-    pub(crate) fn wake_tasks(&self) {
-        let mut inner = self.lock();
-        let Some(waiters) = &mut inner.waiters else { return };
-        let (tasks, others): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut **waiters).into_iter().partition(|waiter| matches!(waiter, Waiter::Task(_)));
-        **waiters = others;
-        drop(inner);
-        tasks.into_iter().for_each(Waiter::wake);
-    }
-
     /// Removes a watchlist from the waiters.
     pub(crate) fn unwatch(&self, list: &Arc<News>) {
         if let Some(waiters) = &mut self.lock().waiters {

@@ -101,7 +101,7 @@ impl Inbound {
     }
 
     /// Wakes all threads that wait while another one reads: each looks at its condition again.
-    pub(crate) fn wake_followers(&self) {
+    fn wake_followers(&self) {
         for thread in self.followers.lock().iter() {
             thread.unpark();
         }
@@ -130,11 +130,6 @@ impl Inbound {
 
     pub(crate) fn leave_async(&self) {
         self.async_waiters.fetch_sub(1, Ordering::SeqCst);
-    }
-
-    /// Whether there are asynchronous waits.
-    pub(crate) fn has_async_waiters(&self) -> bool {
-        0 < self.async_waiters.load(Ordering::SeqCst)
     }
 
     /// To be called after the inbox was unlocked. Wakes a follower to lead if no thread leads, and the pump

@@ -5,6 +5,7 @@ use crate::codec::{self, REFUSED_REFERENCE};
 use crate::error::{Error, Result};
 use crate::handles::{Connection, Handle, State};
 use crate::settle::{self, Timeout};
+use crate::task::Sleep;
 use serde::de::{self, DeserializeOwned, Deserializer};
 use serde::{Deserialize, Serialize, Serializer, ser};
 use std::fmt;
@@ -122,6 +123,8 @@ pub struct RefFuture<T> {
     handle: Arc<Handle>,
     /// The connection at which this future is registered as waiting.
     entered: Option<Arc<Connection>>,
+    /// Its wait in a task, whose cancellation ends it.
+    sleep: Option<Sleep>,
     value: PhantomData<fn() -> T>,
 }
 
@@ -144,8 +147,8 @@ impl<T: DeserializeOwned> Future for RefFuture<T> {
                 return Poll::Ready(decoded);
             }
         }
-        // Looked at after the future is registered: a cancellation wakes it from then on.
-        if settle::is_cancelled(&self.handle) {
+        let future = &mut *self;
+        if settle::is_cancelled_or_wakes(&future.handle, &mut future.sleep, context) {
             self.leave();
             return Poll::Ready(Err(settle::cancelled()));
         }
@@ -155,6 +158,7 @@ impl<T: DeserializeOwned> Future for RefFuture<T> {
 
 impl<T> RefFuture<T> {
     fn leave(&mut self) {
+        self.sleep = None;
         if let Some(connection) = self.entered.take() {
             connection.link.inbound.leave_async();
             awaiting::leave_await(&connection.link);
@@ -179,7 +183,7 @@ impl<T: DeserializeOwned> IntoFuture for ObjectRef<T> {
     type IntoFuture = RefFuture<T>;
 
     fn into_future(self) -> RefFuture<T> {
-        RefFuture { handle: self.handle, entered: None, value: PhantomData }
+        RefFuture { handle: self.handle, entered: None, sleep: None, value: PhantomData }
     }
 }
 
@@ -188,6 +192,6 @@ impl<T: DeserializeOwned> IntoFuture for &ObjectRef<T> {
     type IntoFuture = RefFuture<T>;
 
     fn into_future(self) -> RefFuture<T> {
-        RefFuture { handle: Arc::clone(&self.handle), entered: None, value: PhantomData }
+        RefFuture { handle: Arc::clone(&self.handle), entered: None, sleep: None, value: PhantomData }
     }
 }

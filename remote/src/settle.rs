@@ -5,7 +5,8 @@
 //! blocked and hands back tasks that were sent ahead. Before it continues it asks for its slot again.
 //!
 //! A task that is cancelled waits for nothing any more: its waits, and those of its threads, end with
-//! `Cancelled`. It still gets what is in the local store.
+//! `Cancelled`. Of the threads that a method has started these are the ones that have entered it. It still
+//! gets what is in the local store.
 
 use crate::codec::{self, Payload};
 use crate::error::{Error, Result};
@@ -13,7 +14,7 @@ use crate::handles::{Handle, State, Waiter};
 use crate::link::{LentSlot, Link};
 use crate::memory::Mapped;
 use crate::pump::{Condition, Reader};
-use crate::task::{TaskState, own_task};
+use crate::task::{Sleep, Sleeper, TaskState, own_task};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::task::Context;
@@ -187,10 +188,20 @@ fn timed_out(link: &Link, handles: &[Arc<Handle>]) -> Error {
     Error::new(FailureKind::GetTimeout, text)
 }
 
-/// Whether the task of this thread is cancelled, so that it does not wait for a handle.
-pub(crate) fn is_cancelled(handle: &Handle) -> bool {
+/// Whether the task of this thread is cancelled, so that a future does not wait for a handle; else the
+/// cancellation wakes it from now on.
+pub(crate) fn is_cancelled_or_wakes(
+    handle: &Handle,
+    sleep: &mut Option<Sleep>,
+    context: &Context<'_>,
+) -> bool {
     let task = handle.connection().and_then(|connection| ended_with(&connection.link));
-    task.is_some_and(|task| task.is_cancelled())
+    let Some(task) = task else {
+        *sleep = None;
+        return false;
+    };
+    Sleep::renew(sleep, &task, context.waker());
+    task.is_cancelled()
 }
 
 /// The task whose cancellation ends the waits of this thread. A thread of an actor that has entered no call
@@ -239,9 +250,16 @@ impl<'a> Waiting<'a> {
         }
         let task = self.task.clone();
         let is_cancelled = || task.as_ref().is_some_and(|task| task.is_cancelled());
+        // A thread that reads by itself hears of the cancellation as it comes.
+        let mut sleep = None;
         let mut either = Condition {
             is_met: &mut || (condition.is_met)() || is_cancelled(),
-            subscribe: &mut || (condition.subscribe)() || is_cancelled(),
+            subscribe: &mut || {
+                if sleep.is_none() {
+                    sleep = task.as_ref().map(|task| task.sleep(Sleeper::Thread(thread::current())));
+                }
+                (condition.subscribe)() || is_cancelled()
+            },
         };
         let is_over = self.wait_and_lend(link, &mut either, deadline)?;
         // Another thread may have acted on it meanwhile, so that it was met and is not.

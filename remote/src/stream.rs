@@ -19,6 +19,7 @@ use crate::reference::ObjectRef;
 use crate::registry::Definition;
 use crate::settle::{self, Timeout};
 use crate::submit::Call;
+use crate::task::Sleep;
 use futures_core::Stream;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::collections::VecDeque;
@@ -64,6 +65,8 @@ pub struct ObjectRefStream<T> {
     is_told: bool,
     /// The connection at which a future is registered as waiting for the next item.
     entered: Option<Arc<Connection>>,
+    /// Its wait in a task, whose cancellation ends it.
+    sleep: Option<Sleep>,
 }
 
 /// The producer, and how it is asked for items.
@@ -96,6 +99,7 @@ impl Call<'_> {
             place: Whereabouts::default(),
             is_told: false,
             entered: None,
+            sleep: None,
         };
         stream.ask();
         stream
@@ -195,6 +199,7 @@ impl<T> ObjectRefStream<T> {
     }
 
     fn leave(&mut self) {
+        self.sleep = None;
         if let Some(connection) = self.entered.take() {
             connection.link.inbound.leave_async();
             awaiting::leave_await(&connection.link);
@@ -280,8 +285,7 @@ impl<T> Stream for ObjectRefStream<T> {
             stream.enter(&handle);
         }
         if !handle.watch(State::is_ready, || Waiter::Task(context.waker().clone())) {
-            // Looked at after the future is registered: a cancellation wakes it from then on.
-            if !settle::is_cancelled(&handle) {
+            if !settle::is_cancelled_or_wakes(&handle, &mut stream.sleep, context) {
                 return Poll::Pending;
             }
             stream.leave();
@@ -344,6 +348,7 @@ impl<'de, T> Deserialize<'de> for ObjectRefStream<T> {
             place: Whereabouts::default(),
             is_told: false,
             entered: None,
+            sleep: None,
         })
     }
 }

@@ -1,8 +1,12 @@
-//! The task of a thread, and the numbers of its calls and puts.
+//! The task of a thread, the numbers of its calls and puts, and those who wait in it.
 
+use parking_lot::Mutex;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Waker;
+use std::thread::Thread;
 use tharsis_types::task::Role;
 use tharsis_types::{Attempt, JobId, ObjectId, TaskClass, TaskId};
 
@@ -17,6 +21,46 @@ pub(crate) struct TaskState {
     has_ended: AtomicBool,
     children: AtomicU64,
     puts: AtomicU64,
+    sleepers: Mutex<Sleepers>,
+}
+
+/// Threads and futures that wait in a task, by numbers.
+#[derive(Default)]
+struct Sleepers {
+    next: u64,
+    all: BTreeMap<u64, Sleeper>,
+}
+
+/// A thread that waits while another one reads, or a future.
+pub(crate) enum Sleeper {
+    Future(Waker),
+    Thread(Thread),
+}
+
+/// The wait of a thread or a future in a task, whose cancellation wakes it, until this is dropped.
+pub(crate) struct Sleep {
+    task: Arc<TaskState>,
+    number: u64,
+}
+
+impl Sleep {
+    /// As [`TaskState::sleep`], for a future that is polled again, maybe in another task.
+    pub(crate) fn renew(sleep: &mut Option<Sleep>, task: &Arc<TaskState>, waker: &Waker) {
+        let sleeper = Sleeper::Future(waker.clone());
+        match sleep {
+            Some(known) if Arc::ptr_eq(&known.task, task) => {
+                let _former = task.sleepers.lock().all.insert(known.number, sleeper);
+            }
+            _ => *sleep = Some(task.sleep(sleeper)),
+        }
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        // Dropped when the table is unlocked: a waker may end what waits.
+        let _sleeper = self.task.sleepers.lock().all.remove(&self.number);
+    }
 }
 
 impl TaskState {
@@ -40,6 +84,28 @@ impl TaskState {
             has_ended: AtomicBool::new(false),
             children: AtomicU64::new(0),
             puts: AtomicU64::new(0),
+            sleepers: Mutex::default(),
+        }
+    }
+
+    /// Notes who waits in the task. Whoever looks at [`TaskState::is_cancelled`] afterwards misses no
+    /// cancellation.
+    pub(crate) fn sleep(self: &Arc<Self>, sleeper: Sleeper) -> Sleep {
+        let mut sleepers = self.sleepers.lock();
+        let number = sleepers.next;
+        sleepers.next += 1;
+        sleepers.all.insert(number, sleeper);
+        Sleep { task: Arc::clone(self), number }
+    }
+
+    /// Wakes all who wait in the task, which was cancelled.
+    pub(crate) fn wake_sleepers(&self) {
+        let sleepers = std::mem::take(&mut self.sleepers.lock().all);
+        for sleeper in sleepers.into_values() {
+            match sleeper {
+                Sleeper::Future(waker) => waker.wake(),
+                Sleeper::Thread(thread) => thread.unpark(),
+            }
         }
     }
 
@@ -134,6 +200,58 @@ pub(crate) fn replace_task(task: Option<(u32, Arc<TaskState>)>) -> Option<(u32, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// An actor may run ten thousand methods at the same time.
+    #[test]
+    fn a_cancellation_wakes_those_alone_who_wait_in_its_task() {
+        let tasks: Vec<_> =
+            (0..100).map(|n| Arc::new(TaskState::root(TaskId::root(JobId(3)).child(n)))).collect();
+        let counts: Vec<_> = tasks.iter().map(|_| Arc::new(Count::default())).collect();
+        let mut sleeps = Vec::new();
+        for (task, count) in tasks.iter().zip(&counts) {
+            let waker = Waker::from(Arc::clone(count));
+            sleeps.extend((0..10).map(|_| task.sleep(Sleeper::Future(waker.clone()))));
+        }
+        let woken = || counts.iter().map(|count| count.0.load(Ordering::Relaxed)).collect::<Vec<_>>();
+        let expected: Vec<_> = (0..100).map(|at| if at == 7 { 10 } else { 0 }).collect();
+        tasks[7].wake_sleepers();
+        assert_eq!(woken(), expected);
+        tasks[7].wake_sleepers();
+        assert_eq!(woken(), expected, "each once");
+        drop(sleeps);
+        assert!(tasks.iter().all(|task| task.sleepers.lock().all.is_empty()), "nobody waits any more");
+    }
+
+    #[test]
+    fn a_future_that_is_polled_again_waits_once_and_where_it_was_polled_last() {
+        let [one, other] = [1, 2].map(|n| Arc::new(TaskState::root(TaskId::root(JobId(3)).child(n))));
+        let counts = [Arc::new(Count::default()), Arc::new(Count::default())];
+        let wakers = counts.clone().map(Waker::from);
+        let mut sleep = None;
+        Sleep::renew(&mut sleep, &one, &wakers[0]);
+        Sleep::renew(&mut sleep, &one, &wakers[1]);
+        one.wake_sleepers();
+        let woken = || counts.each_ref().map(|count| count.0.load(Ordering::Relaxed));
+        assert_eq!(woken(), [0, 1], "it has another waker now");
+        Sleep::renew(&mut sleep, &one, &wakers[0]);
+        Sleep::renew(&mut sleep, &other, &wakers[0]);
+        one.wake_sleepers();
+        assert_eq!(woken(), [0, 1]);
+        other.wake_sleepers();
+        assert_eq!(woken(), [1, 1]);
+    }
+
     /// A node ends a client that names anything of another job.
     #[test]
     fn an_actor_that_another_job_calls_makes_calls_and_values_of_its_own_job() {

@@ -97,7 +97,7 @@ pub(crate) enum Next {
 /// The fate of a task that is cancelled.
 enum Cancelled {
     /// It runs, and is marked.
-    Told,
+    Told(Arc<TaskState>),
     /// It will begin with the mark, or is over.
     Marked,
     /// It was taken out of its queue.
@@ -340,23 +340,21 @@ impl Argument {
 
 /// Records to the node.
 impl Work {
-    /// Marks the running task as cancelled, and wakes its threads that wait; or ends one that has not
-    /// started. Whether one that runs was marked.
-    pub(crate) fn cancel_run(&self, link: &Link, slot: u32) -> bool {
-        let found = self.cancel(slot);
-        match &found {
-            Cancelled::Taken(run) => report_unstarted(link, run),
+    /// Marks the running task as cancelled, and wakes its threads and futures that wait; or ends one that has
+    /// not started.
+    pub(crate) fn cancel_run(&self, link: &Link, slot: u32) {
+        match self.cancel(slot) {
+            Cancelled::Taken(run) => report_unstarted(link, &run),
             Cancelled::Marked => {}
-            Cancelled::Told => link.inbound.wake_followers(),
+            Cancelled::Told(task) => task.wake_sleepers(),
         }
-        matches!(found, Cancelled::Told)
     }
 
     fn cancel(&self, slot: u32) -> Cancelled {
         let mut running = self.running.lock();
         if let Some(state) = running.tasks.iter().find(|state| state.slot == Some(slot)) {
             state.is_cancelled.store(true, Ordering::Relaxed);
-            return Cancelled::Told;
+            return Cancelled::Told(Arc::clone(state));
         }
         let mut queue = self.queue.lock();
         let found = queue.iter().position(|run| run.slot == slot).and_then(|at| queue.remove(at));

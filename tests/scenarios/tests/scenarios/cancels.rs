@@ -189,15 +189,22 @@ fn g2_a_task_that_waits_is_told(mode: Mode) {
     }
 }
 
-/// An actor with a thread that waits for a value while calls come and go.
+/// An actor with a thread that begins to wait for a value during a call.
 struct Ahead {
     thread: Option<std::thread::JoinHandle<Result<u64, Error>>>,
 }
 
 #[actor]
 impl Ahead {
-    fn new(value: ObjectRef<u64>) -> Self {
-        Self { thread: Some(std::thread::spawn(move || value.get())) }
+    fn new(value: ObjectRef<u64>, began: String, waits: String) -> Self {
+        let wait = move || {
+            while marks(&began) == 0 {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            mark(&waits);
+            value.get()
+        };
+        Self { thread: Some(std::thread::spawn(wait)) }
     }
 
     fn until_told(&mut self, began: String) -> u64 {
@@ -217,11 +224,11 @@ impl Ahead {
 fn g2_a_thread_of_an_actor_waits_on_when_a_call_is_cancelled(mode: Mode) {
     let session = mode.start(2);
     let _entered = session.enter();
-    let (gate, began) = (session.path("gate"), session.path("began"));
+    let (gate, began, waits) = (session.path("gate"), session.path("began"), session.path("waits"));
     let value = after::remote(gate.clone(), 7);
-    let ahead = Ahead::remote(value.clone());
+    let ahead = Ahead::remote(value.clone(), began.clone(), waits.clone());
     let call = ahead.until_told(began.clone());
-    await_marks(&began);
+    await_marks(&waits);
     cancel(&call, false, false).unwrap();
     assert_eq!(call.get_timeout(AT_ONCE).unwrap(), 1);
     open_gate(&gate);
