@@ -329,7 +329,7 @@ impl Gate {
                 let (mut stream, turn) = self.shake_hands(tls, stream, source).await?;
                 let connection = stream.get_ref().1;
                 let who = subject_of(connection.peer_certificates()).map_or(Who::Stranger, Who::Certified);
-                self.crowds.met(turn, who.machine().is_some_and(|own| self.revoked.check(own).is_ok()));
+                self.crowds.met(turn, who.machine().filter(|own| self.revoked.check(*own).is_ok()));
                 let key = Secret::from_bytes(proof_key(connection)?);
                 let allow = |claim: &Claim| {
                     let part = self.allow(who, claim)?;

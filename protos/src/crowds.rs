@@ -9,8 +9,9 @@
 //!
 //! Before its handshake a member cannot be told from a stranger at its address: another user of its machine,
 //! or a machine behind the same translation of addresses. So an address from which a good certificate came
-//! lately has a larger stock of its own. Of those that wait there the last one is next: the first ones are
-//! the first to be ended when there are too many (`unproved.rs`), and a turn that comes too late is lost.
+//! lately has a larger stock of its own. A machine may have many addresses, of which its last ones count. Of
+//! those that wait there the last one is next: the first ones are the first to be ended when there are too
+//! many (`unproved.rs`), and a turn that comes too late is lost.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -32,6 +33,8 @@ pub const MEMBER_EVERY: Duration = Duration::from_millis(1);
 /// An address is one of members for this long after a good certificate came from there. Connections of
 /// members last, and all of them come again when a head was away.
 const MEMBER_FOR: Duration = Duration::from_secs(86_400);
+/// Addresses of one machine that count as those of members.
+const OF_MACHINE_MAX: usize = 16;
 /// The longest pause between two looks of one that waits for its turn: those before it may go.
 const TURN_PAUSE_MAX: Duration = Duration::from_millis(50);
 /// Certificates that one machine may ask for at once.
@@ -59,12 +62,23 @@ pub(crate) struct Crowds {
 struct Handshakes {
     strangers: Paces<IpAddr>,
     members: Paces<IpAddr>,
-    /// When a good certificate last came from an address.
-    met: HashMap<IpAddr, Instant>,
+    /// Addresses from which a good certificate came.
+    met: HashMap<IpAddr, Met>,
+    /// Those of each machine, the newest last.
+    of_machine: HashMap<MachineId, Vec<IpAddr>>,
     /// The places of those that wait for their turn at an address, the newest last.
     waiting: HashMap<IpAddr, Vec<u64>>,
     /// The place of the next one.
     next: u64,
+}
+
+/// An address of members.
+#[derive(Clone, Copy, Debug)]
+struct Met {
+    /// When a good certificate last came from there.
+    at: Instant,
+    /// The machine that came first, among whose addresses it is.
+    machine: MachineId,
 }
 
 /// A place among those that wait at an address.
@@ -122,10 +136,10 @@ impl Crowds {
         }
     }
 
-    /// A handshake is over: one with a certificate that is good here does not count.
-    pub(crate) fn met(&self, turn: Turn, is_known: bool) {
-        if is_known {
-            self.handshakes().met(turn, Instant::now());
+    /// A handshake is over: one with a certificate that is good here, of this machine, does not count.
+    pub(crate) fn met(&self, turn: Turn, known: Option<MachineId>) {
+        if let Some(machine) = known {
+            self.handshakes().met(turn, machine, Instant::now());
         }
     }
 
@@ -163,6 +177,7 @@ impl Default for Handshakes {
             strangers: Paces::new(STRANGERS_AT_ONCE, STRANGER_EVERY),
             members: Paces::new(MEMBERS_AT_ONCE, MEMBER_EVERY),
             met: HashMap::new(),
+            of_machine: HashMap::new(),
             waiting: HashMap::new(),
             next: 0,
         }
@@ -194,7 +209,7 @@ impl Handshakes {
     fn turn(&mut self, place: Place, now: Instant) -> Result<Turn, Duration> {
         let network = place.network;
         let met = self.met.get(&network);
-        let is_of_members = met.is_some_and(|met| now.saturating_duration_since(*met) <= MEMBER_FOR);
+        let is_of_members = met.is_some_and(|met| now.saturating_duration_since(met.at) <= MEMBER_FOR);
         let (stock, paces) = if is_of_members {
             (Stock::Members, &mut self.members)
         } else {
@@ -213,20 +228,43 @@ impl Handshakes {
         Err(pause.clamp(Duration::from_millis(1), TURN_PAUSE_MAX))
     }
 
-    /// A handshake ended with a good certificate.
-    fn met(&mut self, turn: Turn, now: Instant) {
+    /// A handshake ended with a good certificate of a machine.
+    fn met(&mut self, turn: Turn, machine: MachineId, now: Instant) {
         match turn.stock {
             Stock::Members => self.members.give_back(turn.network),
             Stock::Strangers => self.strangers.give_back(turn.network),
         }
-        if KNOWN_MAX <= self.met.len() && !self.met.contains_key(&turn.network) {
-            self.met.retain(|_, met| now.saturating_duration_since(*met) <= MEMBER_FOR);
-            // So many addresses are not those of one cluster for long: they are met again.
-            if KNOWN_MAX / 2 < self.met.len() {
-                self.met.clear();
-            }
+        if let Some(met) = self.met.get_mut(&turn.network) {
+            met.at = now;
+            return;
         }
-        self.met.insert(turn.network, now);
+        if KNOWN_MAX <= self.met.len() {
+            self.forget_older_half();
+        }
+        let own = self.of_machine.entry(machine).or_default();
+        own.push(turn.network);
+        if OF_MACHINE_MAX < own.len() {
+            self.met.remove(&own.remove(0));
+        }
+        self.met.insert(turn.network, Met { at: now, machine });
+    }
+
+    /// So many addresses are not those of one cluster: those that were met last count.
+    fn forget_older_half(&mut self) {
+        let mut times: Vec<Instant> = self.met.values().map(|met| met.at).collect();
+        let (half, mut room) = (times.len() / 2, KNOWN_MAX / 2);
+        let middle = *times.select_nth_unstable(half).1;
+        // All may be of one moment.
+        self.met.retain(|_, met| {
+            let stays = middle <= met.at && 0 < room;
+            room -= usize::from(stays);
+            stays
+        });
+        let met = &self.met;
+        self.of_machine.retain(|machine, own| {
+            own.retain(|network| met.get(network).is_some_and(|met| met.machine == *machine));
+            !own.is_empty()
+        });
     }
 }
 

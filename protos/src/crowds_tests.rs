@@ -34,9 +34,39 @@ fn whoever_comes_from_many_places_takes_no_memory() {
         let place = handshakes.enter(IpAddr::from(at.to_be_bytes()));
         let turn = handshakes.turn(place, now).unwrap();
         handshakes.leave(place);
-        handshakes.met(turn, now);
+        handshakes.met(turn, MachineId(at.into()), now);
         assert!(handshakes.met.len() <= KNOWN_MAX && handshakes.waiting.is_empty());
+        assert!(handshakes.of_machine.len() <= handshakes.met.len());
+        assert!(handshakes.met.contains_key(&turn.network), "the last one is known");
     }
+}
+
+/// A machine that has a /48 has 65 536 networks. Who has a connection does not come again.
+#[test]
+fn a_machine_with_many_addresses_takes_none_of_others() {
+    let (mut handshakes, now) = (Handshakes::default(), Instant::now());
+    let mut meet = |address: IpAddr, machine, at| {
+        let place = handshakes.enter(address);
+        let turn = handshakes.turn(place, at).unwrap();
+        handshakes.leave(place);
+        handshakes.met(turn, MachineId(machine), at);
+        handshakes.met.len()
+    };
+    let others: Vec<IpAddr> = (1..=200).map(|last| IpAddr::from([10, 0, 0, last])).collect();
+    for (number, address) in others.iter().enumerate() {
+        meet(*address, number as u64, now);
+    }
+    let of = |number| IpAddr::from([0x2001, 0xdb8, 1, number, 0, 0, 0, 1]);
+    for number in 0..=u16::MAX {
+        let later = now + Duration::from_millis(number.into());
+        assert!(meet(of(number), 7_000, later) <= others.len() + OF_MACHINE_MAX);
+    }
+    // One that comes from where another one is does not take that away.
+    meet(others[0], 7_000, now);
+    assert!(others.iter().all(|address| handshakes.met.contains_key(address)));
+    assert!(
+        handshakes.met.contains_key(&network(of(u16::MAX))) && !handshakes.met.contains_key(&network(of(0)))
+    );
 }
 
 #[test]
@@ -64,11 +94,11 @@ fn an_address_of_members_has_a_stock_that_strangers_have_not_used_up() {
     let at_once = |count: u32| count as usize;
     let taken = all(&mut handshakes, members, now);
     assert_eq!(taken.len(), at_once(STRANGERS_AT_ONCE), "nobody is known yet");
-    handshakes.met(taken[0], now);
+    handshakes.met(taken[0], MachineId(1), now);
     let taken = all(&mut handshakes, members, now);
     assert_eq!(taken.len(), at_once(MEMBERS_AT_ONCE));
     assert!(taken.iter().all(|turn| turn.stock == Stock::Members));
-    handshakes.met(taken[0], now);
+    handshakes.met(taken[0], MachineId(1), now);
     assert_eq!(all(&mut handshakes, members, now).len(), 1, "a turn is given back to where it is from");
     assert_eq!(all(&mut handshakes, strangers, now).len(), at_once(STRANGERS_AT_ONCE));
     let later = now + MEMBER_FOR + EVERY;
@@ -201,7 +231,7 @@ impl Port {
             }
         }
         for (id, turn) in over {
-            self.handshakes.met(turn, at);
+            self.handshakes.met(turn, MachineId(id), at);
             self.open.remove(&id);
             self.unproved.forget(|other| *other == id);
             self.joined += 1;
