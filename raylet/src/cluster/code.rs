@@ -27,6 +27,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tharsis_core::jobs::JobSet;
 use tharsis_gcs::ControlClient;
 use tharsis_object_store::transfer::{ObjectKey, ReadAt};
 use tharsis_protos::{CallError, RefusalCode};
@@ -73,9 +74,9 @@ struct State {
     /// looked up. Nothing is noted of others: the end of a job comes once, perhaps while its program is on
     /// its way.
     driver_nodes: HashMap<JobId, NodeId>,
-    /// Jobs whose program is being looked up, and whether they have ended since: the control store may say
-    /// for a while longer that they run.
-    looked_up: HashMap<JobId, bool>,
+    /// Jobs that have ended. The control store may say for a while longer that they run, and a start that
+    /// waits for its thread may ask for their programs later.
+    ended: JobSet,
     /// Programs that others may fetch here.
     programs: HashMap<ObjectKey, Program>,
 }
@@ -107,8 +108,7 @@ impl State {
 
     /// Notes the node of a job's driver; whether it was noted before. None if the job has ended.
     fn note_driver(&mut self, job: JobId, driver: NodeId) -> Option<bool> {
-        let has_ended = self.looked_up.get(&job).is_some_and(|has_ended| *has_ended);
-        (!has_ended).then(|| self.driver_nodes.insert(job, driver).is_some())
+        (!self.ended.contains(job)).then(|| self.driver_nodes.insert(job, driver).is_some())
     }
 
     /// The program of another node's job is here.
@@ -121,10 +121,15 @@ impl State {
 
     /// A job has ended.
     fn end(&mut self, job: JobId) {
+        self.ended.insert(job);
+        self.forget(job);
+    }
+
+    /// Nothing is noted of a job any more.
+    fn forget(&mut self, job: JobId) {
         self.unpublished.remove(&job);
         self.found.remove(&job);
         self.driver_nodes.remove(&job);
-        self.looked_up.entry(job).and_modify(|has_ended| *has_ended = true);
         self.leave(job);
     }
 
@@ -265,15 +270,7 @@ impl Code {
         if let Some(executable) = self.found(job) {
             return Ok(executable);
         }
-        self.looking.take(job, || {
-            if let Some(executable) = self.found(job) {
-                return Ok(executable);
-            }
-            lock(&self.state).looked_up.insert(job, false);
-            let found = self.look_up(job);
-            lock(&self.state).looked_up.remove(&job);
-            found
-        })
+        self.looking.take(job, || self.found(job).map_or_else(|| self.look_up(job), Ok))
     }
 
     fn look_up(&self, job: JobId) -> Result<Executable, Failure> {
@@ -394,7 +391,7 @@ impl Code {
             let found = self.tasks.ask(async move { control.get_program(job).await })?;
             let found = found.map_err(|e| {
                 if e.refusal_code() == Some(RefusalCode::NotFound) {
-                    lock(&self.state).end(job);
+                    lock(&self.state).forget(job);
                 }
                 unavailable(job, &e)
             })?;
@@ -576,7 +573,6 @@ mod tests {
         let (unit, program) = program(folder.path(), 1);
         let executable = program.executable.clone();
         state.programs.insert(key_of(unit), program);
-        state.looked_up.insert(job, false);
         assert_eq!(state.note_driver(job, NodeId(2)), Some(false));
         state.end(job);
         // The control store may not know it yet.
@@ -591,5 +587,10 @@ mod tests {
         );
         state.end(JobId(2));
         assert!(state.found.is_empty() && state.programs[&key_of(unit)].jobs.is_empty());
+        // A start of a third one had to wait for a thread, and asks when the job has ended.
+        state.end(JobId(3));
+        assert_eq!(state.note_driver(JobId(3), NodeId(2)), None);
+        state.note_found(JobId(3), unit, &executable);
+        assert!(state.found.is_empty() && state.driver_nodes.is_empty());
     }
 }
