@@ -9,10 +9,11 @@
 //! One question is about ends whose jobs have numbers near each other, and asks for as many records as there
 //! are numbers: for one, as a rule. After one without an answer the next asks for half as many, so that a
 //! record that cannot be read is found among others; it is asked for alone from then on, when nothing else is
-//! due. Questions follow each other after a pause, which grows while there is no answer. Each member has room
-//! for [`TOLD_MAX`] ends that are not confirmed, so that one takes none from the others. Of all that it tells
-//! beyond that, it is remembered that there was something: then all jobs are asked about of which this node
-//! has anything.
+//! due. So is one that is not there among others: that job ended long ago, or the control store has left a
+//! record out that it cannot read. Questions follow each other after a pause, which grows while there is no
+//! answer. Each member has room for [`TOLD_MAX`] ends that are not confirmed, so that one takes none from the
+//! others. Of all that it tells beyond that, it is remembered that there was something: then all jobs are
+//! asked about of which this node has anything.
 //!
 //! | state of an end | enters by | leaves by |
 //! |---|---|---|
@@ -81,6 +82,8 @@ pub struct Listing {
 enum Verdict {
     /// The job has ended.
     Ended,
+    /// There are others behind it, and it is not there.
+    Gap,
     /// The job runs, and the member is not the node of its driver.
     Runs,
     /// There is no such job, and never was one.
@@ -98,8 +101,9 @@ struct Open {
     pause: Now,
     /// Number of times that the control store has not known the job.
     unknown: u32,
-    /// Whether a question for this record alone had no answer: it is asked for alone, after all others.
-    is_bad: bool,
+    /// Whether it is asked for alone, after all others: its record could not be read, or was not there among
+    /// others.
+    is_alone: bool,
 }
 
 /// Ends that are not confirmed.
@@ -143,7 +147,7 @@ impl Ends {
             return !self.beyond.insert(told.1);
         }
         *self.of.entry(told.1).or_default() += 1;
-        self.open.insert(told, Open { at: now, pause: PAUSE_MIN, unknown: 0, is_bad: false });
+        self.open.insert(told, Open { at: now, pause: PAUSE_MIN, unknown: 0, is_alone: false });
         true
     }
 
@@ -184,11 +188,11 @@ impl Ends {
         let mut ends: Vec<Told> = Vec::new();
         let mut records = 1;
         for (told, open) in &self.open {
-            if open.is_bad && !ends.is_empty() {
+            if open.is_alone && !ends.is_empty() {
                 // The records of a question are those of all numbers from its first to its last.
                 break;
             }
-            if open.is_bad || now < open.at {
+            if open.is_alone || now < open.at {
                 continue;
             }
             let (Some((first, _)), Some((last, _))) = (ends.first(), ends.last()) else {
@@ -224,9 +228,14 @@ impl Ends {
         (self.records_max, self.error_pause) = ((2 * self.records_max).min(RECORDS_MAX), PAUSE_MIN);
         self.ask_at = now.saturating_add(PAUSE_MIN);
         for told in &question.ends {
-            self.open.entry(*told).and_modify(|open| open.is_bad = false);
+            self.open.entry(*told).and_modify(|open| open.is_alone = false);
             match listing.verdict(*told) {
-                Verdict::Ended => {
+                // A record that cannot be read is left out of a listing, which has another one in its place
+                // only if that one was asked for as well.
+                Verdict::Gap if question.records != 1 => {
+                    self.open.entry(*told).and_modify(|open| open.is_alone = true);
+                }
+                Verdict::Ended | Verdict::Gap => {
                     self.remove(*told);
                     ended.insert(told.0);
                 }
@@ -247,7 +256,7 @@ impl Ends {
         self.records_max = (question.records / 2).max(1);
         if question.records == 1 {
             for told in &question.ends {
-                self.open.entry(*told).and_modify(|open| open.is_bad = true);
+                self.open.entry(*told).and_modify(|open| open.is_alone = true);
                 self.ask_later(*told, false, now);
             }
         }
@@ -279,13 +288,13 @@ impl Ends {
 }
 
 impl Listing {
-    /// The verdict by a listing that begins at this job or before. Numbers are given out in order: a gap is
-    /// a job that ended long ago.
+    /// The verdict by a listing that begins at this job or before. Numbers are given out in order.
     fn verdict(&self, (job, from): Told) -> Verdict {
         let at = self.jobs.partition_point(|listed| listed.job < job);
         match self.jobs.get(at) {
             Some(listed) if listed.job == job && !listed.has_ended && listed.driver != from => Verdict::Runs,
-            Some(_) => Verdict::Ended,
+            Some(listed) if listed.job == job => Verdict::Ended,
+            Some(_) => Verdict::Gap,
             None if self.more => Verdict::Untold,
             None => Verdict::Unknown,
         }
@@ -344,7 +353,7 @@ mod tests {
             (7, OTHER, Verdict::Runs),
             (9, OTHER, Verdict::Ended),
             // It ended long ago.
-            (8, OTHER, Verdict::Ended),
+            (8, OTHER, Verdict::Gap),
             (10, OTHER, Verdict::Unknown),
             (10, HOME, Verdict::Unknown),
         ];
@@ -482,6 +491,27 @@ mod tests {
         jobs.iter().for_each(|job| assert!(ends.told((JobId(*job), OTHER), 0)));
         let at = settled(&mut ends, &mut Store::new(&jobs, &jobs), 0, |asked| 200 < asked.records);
         assert!(at < 60_000 * MS, "{} s", at / (1_000 * MS));
+    }
+
+    /// As the control store does with one that it cannot read.
+    #[test]
+    fn a_record_that_is_left_out_is_no_job_that_has_ended() {
+        let (mut ends, mut now) = (Ends::default(), 0);
+        for job in [3, 4, 5, 7] {
+            ends.told((JobId(job), OTHER), now);
+        }
+        // The record of job 4 is there and cannot be read. That of 7 is gone.
+        let mut store = Store::new(&[3, 4, 5, 9], &[3, 5]);
+        let mut ended = BTreeSet::new();
+        while let Some(at) = ends.next_timeout().filter(|at| *at < 2_000 * MS) {
+            now = at.max(now);
+            let Some(question) = ends.question(now) else { continue };
+            let mut listing = store.list(question.first(), question.records);
+            listing.jobs.retain(|listed| listed.job != JobId(4));
+            ended.extend(ends.answered(&question, Some(&listing), now));
+        }
+        assert_eq!(ended, BTreeSet::from([3, 5, 7].map(JobId)));
+        assert_eq!(ends.open.keys().copied().collect::<Vec<_>>(), [(JobId(4), OTHER)]);
     }
 
     #[test]
