@@ -219,7 +219,18 @@ fn members_here(address: &str, own: &Credentials) -> Vec<Offer> {
     });
     let machine = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let here = listed.into_iter().flat_map(|listed| listed.nodes);
-    shown(here.filter(|node| node.host == machine.trim()), is_named_like_this)
+    let here = here.filter(|node| node.host == machine.trim());
+    shown(nearest_first(here, &machine::default_secret_file()).into_iter(), is_named_like_this)
+}
+
+/// Nodes whose sockets lie in the folder of this file, and the others behind them. A process has so many
+/// threads: paths to disks that do not answer, which members name, keep no node in that folder from being asked.
+fn nearest_first(nodes: impl Iterator<Item = NodeInfo>, beside: &Path) -> Vec<NodeInfo> {
+    let folder = beside.parent().unwrap_or(beside);
+    let (mut near, far): (Vec<NodeInfo>, Vec<NodeInfo>) =
+        nodes.partition(|node| Path::new(&node.local_socket).starts_with(folder));
+    near.extend(far);
+    near
 }
 
 /// The offers of nodes that show themselves. A member says itself at which machine and socket it is: only a
@@ -421,6 +432,12 @@ mod tests {
         let twice = [silent.as_path(), &silent, &ended, &file];
         let taken = shown(twice.into_iter().map(node), hangs);
         assert_eq!(taken, [Offer { socket: silent.clone(), memory: all }]);
+        // However many others there are that show nothing.
+        let behind = none.into_iter().chain([silent.as_path()]);
+        let taken = shown(behind.clone().map(node), hangs);
+        assert_eq!(taken, [Offer { socket: silent.clone(), memory: all }]);
+        let first = nearest_first(behind.map(node), &root.path().join("cluster.secret"));
+        assert_eq!((Path::new(&first[0].local_socket), first.len()), (silent.as_path(), 101));
         assert!(is_named_like_this(std::process::id()) && !is_named_like_this(1));
     }
 
