@@ -1,9 +1,10 @@
 //! The amount of work in a test, and trials that report their seconds.
 //!
-//! `./test` runs a part of the random cases, always the same ones. `./test --long` sets [`LONG`]: all cases
-//! run, and [`first_seed`] is another one each time. `./test` also sets [`SECONDS`]: programs that bring
-//! their own `main` write the seconds of each trial there, which the standard test harness prints itself.
-//! A test that cannot run says so by [`not_run`].
+//! `./test` runs a part of the random cases, always the same ones, and of cases that are listed [`part`],
+//! which is another one for the next commit. `./test --long` sets [`LONG`]: all cases run, and [`first_seed`]
+//! is another one each time. `./test` also sets [`SECONDS`]: programs that bring their own `main` write the
+//! seconds of each trial there, which the standard test harness prints itself. A test that cannot run says so
+//! by [`not_run`].
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +19,8 @@ use std::time::{Duration, Instant};
 pub const LONG: &str = "THARSIS_LONG";
 /// Variable with the first seed of random cases. A failing test prints its seed.
 pub const SEED: &str = "THARSIS_SEED";
+/// Variable with the number of the part of listed cases that a usual run tries.
+pub const PART: &str = "THARSIS_PART";
 /// Variable with the file to which the seconds of trials are written.
 pub const SECONDS: &str = "THARSIS_TEST_SECONDS";
 
@@ -31,6 +34,18 @@ pub fn is_long() -> bool {
 #[must_use]
 pub fn cases<N>(usual: N, long: N) -> N {
     if is_long() { long } else { usual }
+}
+
+/// The number, below `count`, of the part of listed cases that a usual run tries: `./test` counts commits, so
+/// that as many runs as there are parts try all. By hand it is the one that the user names by [`PART`], or
+/// the first.
+///
+/// # Panics
+///
+/// If the user names something that is no number.
+#[must_use]
+pub fn part(count: u64) -> u64 {
+    given_number(PART).unwrap_or_default() % count.max(1)
 }
 
 /// The first seed of random cases: [`given_seed`], or else `usual` in a short run and a fresh number in a

@@ -107,7 +107,7 @@ impl Places {
 /// Runs the gates, the build and the tests; prints the report; fails if anything failed.
 pub fn run(options: &Options) -> Result<()> {
     let root = crate::root();
-    let seeds = Seeds::find(options.long)?;
+    let seeds = Seeds::find(options.long, &root)?;
     let workspace = Workspace::read(&root)?;
     let selection = Selection::find(&workspace.packages, &options.pattern)?;
     selection.check_in(&workspace.packages, || crate::files_of_names(&root))?;

@@ -1,12 +1,15 @@
 //! The seeds of random tests: the same ones in a usual run, fresh ones in a long run, or those that the user
-//! names.
+//! names. The part of listed cases that a usual run tries: another one for each commit.
 
 use anyhow::{Context, Result};
+use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Variable with the seed that the user names. See `tests/trials`.
 const SEED: &str = "THARSIS_SEED";
+/// Variable with the number of the part of listed cases. See `tests/trials`.
+const PART: &str = "THARSIS_PART";
 /// Variable with the seed of property tests, which the library for them reads.
 const OF_PROPERTIES: &str = "PROPTEST_RNG_SEED";
 /// Seed of property tests in a usual run; `.cargo/config.toml` has it too, for runs by hand.
@@ -17,28 +20,26 @@ pub struct Seeds {
     is_long: bool,
     are_named: bool,
     of_properties: u64,
+    part: u64,
 }
 
 impl Seeds {
-    /// Those of a run.
+    /// Those of a run of the tree at a root.
     ///
     /// # Errors
     ///
-    /// If the user names a seed that is no number.
-    pub fn find(is_long: bool) -> Result<Self> {
-        let given = std::env::var_os(SEED).map(|seed| {
-            let seed = seed.to_string_lossy().into_owned();
-            seed.parse::<u64>().with_context(|| format!("{SEED} is no number from 0 to 2^64 - 1: {seed:?}"))
-        });
-        let given = given.transpose()?;
-        let of_properties = given.unwrap_or_else(|| fresh_if(is_long));
-        Ok(Self { is_long, are_named: given.is_some(), of_properties })
+    /// If the user names a seed or a part that is no number.
+    pub fn find(is_long: bool, root: &Path) -> Result<Self> {
+        let (seed, part) = (given(SEED)?, given(PART)?);
+        let of_properties = seed.unwrap_or_else(|| fresh_if(is_long));
+        let part = part.unwrap_or_else(|| commits(root).unwrap_or_default());
+        Ok(Self { is_long, are_named: seed.is_some(), of_properties, part })
     }
 
     /// Those of a usual run.
     #[cfg(test)]
     pub fn usual() -> Self {
-        Self { is_long: false, are_named: false, of_properties: USUAL }
+        Self { is_long: false, are_named: false, of_properties: USUAL, part: 0 }
     }
 
     /// Whether all cases run.
@@ -56,13 +57,34 @@ impl Seeds {
         self.of_properties
     }
 
+    /// The number of the part of listed cases.
+    pub fn part(&self) -> u64 {
+        self.part
+    }
+
     /// Hands them to a test program.
     pub fn set(&self, command: &mut Command) {
-        command.env(OF_PROPERTIES, self.of_properties.to_string());
+        command.env(OF_PROPERTIES, self.of_properties.to_string()).env(PART, self.part.to_string());
         if self.is_long {
             command.env("THARSIS_LONG", "1");
         }
     }
+}
+
+/// A number that the user names by a variable.
+fn given(variable: &str) -> Result<Option<u64>> {
+    let given = std::env::var_os(variable).map(|value| {
+        let value = value.to_string_lossy().into_owned();
+        value.parse().with_context(|| format!("{variable} is no number from 0 to 2^64 - 1: {value:?}"))
+    });
+    given.transpose()
+}
+
+/// The number of commits up to the one of the tree, if there is one.
+fn commits(root: &Path) -> Option<u64> {
+    let words = ["rev-list", "--count", "HEAD"];
+    let output = Command::new("git").args(words).current_dir(root).output().ok()?;
+    String::from_utf8(output.stdout).ok()?.trim().parse().ok()
 }
 
 fn fresh_if(is_long: bool) -> u64 {
@@ -73,7 +95,7 @@ fn fresh_if(is_long: bool) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{OF_PROPERTIES, Seeds, USUAL};
+    use super::{OF_PROPERTIES, Seeds, USUAL, commits};
     use std::process::Command;
 
     #[test]
@@ -84,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_long_run_has_other_seeds_than_the_environment_says() {
-        let seeds = Seeds { is_long: true, are_named: false, of_properties: 7 };
+        let seeds = Seeds { is_long: true, are_named: false, of_properties: 7, part: 5 };
         let mut command = Command::new("env");
         seeds.set(command.env(OF_PROPERTIES, "1"));
         let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
@@ -92,5 +114,23 @@ mod tests {
             said.contains(&format!("{OF_PROPERTIES}=7\n")) && said.contains("THARSIS_LONG=1\n"),
             "{said}"
         );
+        assert!(said.contains("THARSIS_PART=5\n"), "{said}");
+    }
+
+    #[test]
+    fn each_commit_has_another_part() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = |words: &[&str]| {
+            let mut git = Command::new("git");
+            git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+            git.args(["-c", "user.name=test", "-c", "user.email=test@localhost"]);
+            assert!(git.args(words).current_dir(folder.path()).status().unwrap().success());
+        };
+        git(&["init", "--quiet", "--template="]);
+        assert_eq!(commits(folder.path()), None);
+        for count in 1..=2 {
+            git(&["commit", "--quiet", "--allow-empty", "--message", "one"]);
+            assert_eq!(commits(folder.path()), Some(count));
+        }
     }
 }
