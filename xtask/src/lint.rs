@@ -152,6 +152,12 @@ pub const UNSAFE: &[(&str, &str)] = &[
 /// fifth smaller each. A backtrace names the same lines.
 const COMPRESSED: &str = "-Clink-arg=-Wl,--compress-debug-sections=zlib";
 
+/// Has the linker leave out the symbols of a program: one with DataFusion inside is a third smaller.
+const STRIPPED: &str = "-Cstrip=symbols";
+
+/// Programs that tests start for what they do, beside examples, by package and crate: nobody looks into them.
+const PLAIN: &[(&str, &str)] = &[("tharsis-scenarios", "unmarked"), ("tharsis-sqllogic", "sqllogic")];
+
 /// Files that only a form has. Cargo does not know them, because reading a crate names no files to it; so the
 /// compiler has another name, and every crate is read again, when one changes. A test compares the list with
 /// the tree.
@@ -211,8 +217,12 @@ fn compile() -> io::Result<ExitCode> {
         clippy.args(&words);
         clippy
     };
-    if cfg!(target_os = "linux") && is_program(&expanded(&words)?) {
+    let words = expanded(&words)?;
+    if cfg!(target_os = "linux") && is_program(&words) {
         compiler.arg(COMPRESSED);
+        if !is_test(&words) && (PLAIN.contains(&(&*package, &*name)) || is_example(&words)) {
+            compiler.arg(STRIPPED);
+        }
     }
     // It comes back only if it cannot be started.
     Err(compiler.exec())
@@ -244,6 +254,18 @@ fn is_test(words: &[OsString]) -> bool {
 fn is_program(words: &[OsString]) -> bool {
     let mut pairs = words.iter().zip(words.iter().skip(1));
     is_test(words) || pairs.any(|(option, value)| option == "--crate-type" && value == "bin")
+}
+
+/// Whether the words of rustc make an example: cargo has a folder for these.
+fn is_example(words: &[OsString]) -> bool {
+    let mut words = words.iter();
+    let folder = words.find_map(|word| match split(word) {
+        Some(("--out-dir", value)) => Some(value.map(OsStr::to_owned)),
+        _ => None,
+    });
+    // Without a value in the same word it is the next one.
+    let folder = folder.and_then(|value| value.or_else(|| words.next().cloned()));
+    folder.is_some_and(|folder| Path::new(&folder).file_name() == Some(OsStr::new("examples")))
 }
 
 /// The words with those of files that stand for them (`@FILE`, a word a line).
@@ -470,6 +492,15 @@ mod tests {
         assert!(of("rustc --crate-name x a.rs --crate-type bin --emit=link"));
         assert!(of("rustc --crate-name x a.rs --test"), "tests of a library");
         assert!(!of("rustc --crate-name bin a.rs --crate-type lib"));
+    }
+
+    #[test]
+    fn examples_are_known_by_their_folder() {
+        let of = |words: &str| is_example(&words.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert!(of("rustc a.rs --out-dir /t/debug/examples -L dependency=/t/debug/deps"));
+        assert!(of("rustc a.rs --out-dir=/t/debug/examples"));
+        assert!(!of("rustc a.rs --out-dir /t/debug/deps -L /t/debug/examples"));
+        assert!(!of("rustc --crate-name examples a.rs") && !of("rustc a.rs --out-dir"));
     }
 
     #[test]

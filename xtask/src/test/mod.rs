@@ -58,8 +58,8 @@ const COSTS: &str = "\
 ./test dataframe [PART]      the tests of a package, by folder or name, or of these those whose names contain PART
 ./test PART                  the tests of all packages whose names contain PART
 
-On two cores a first run of everything takes about 25 minutes, most of them for the compiler, and 15 GB of disk; a later one
-compiles what changed and takes about 10. What the selected tests need is installed from Debian's packages if it is missing:
+On two cores a first run of everything takes about half an hour, most of it for the compiler, and 15 GB of disk; a later one
+compiles what changed and takes about 13 minutes. What the selected tests need is installed from Debian's packages if it is missing:
 etcd, an ssh server, valgrind. CONTRIBUTING.md has the rest.";
 
 /// The arguments of the command line.
@@ -133,10 +133,19 @@ pub fn run(options: &Options) -> Result<()> {
         history: &history,
     };
     let named = tests.build_and_run(&mut report)?;
+    let mut is_swept = false;
     if options.sweep && !options.long && selection.is_everything() {
         // The tests are not worse for it.
-        if let Err(error) = report.phase("sweep", || sweep_up(&places, &run, named)) {
-            eprintln!("the target folder keeps what this run did not need: {error:#}");
+        match report.phase("sweep", || sweep_up(&places, &run, named)) {
+            Ok(()) => is_swept = true,
+            Err(error) => eprintln!("the target folder keeps what this run did not need: {error:#}"),
+        }
+    }
+    if selection.is_everything() {
+        // Only a folder that was swept has nothing but what the run needs.
+        match sweep::bytes(&places.target) {
+            Ok(bytes) => report.takes(bytes, is_swept),
+            Err(error) => eprintln!("the size of the target folder is not known: {error:#}"),
         }
     }
     report.record(&mut history);

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// Most bytes that a run of all tests may need of the target folder. CONTRIBUTING.md names the number.
+const BYTES_MAX: u64 = 15_000_000_000;
 /// Slowest tests that are printed.
 const SLOWEST_COUNT: usize = 30;
 /// Beginning of the line in which a test says that it, or a part of it, cannot run on this machine. See
@@ -95,6 +97,8 @@ pub struct Report {
     jobs: Vec<Ended>,
     tests: Tests,
     failed_jobs: Vec<String>,
+    /// Bytes of the target folder.
+    bytes: Option<u64>,
 }
 
 impl Tests {
@@ -158,6 +162,10 @@ fn timed(line: &str) -> Option<(&str, f64)> {
     Some((name, seconds.strip_suffix("s>")?.parse().ok()?))
 }
 
+fn gigabytes(bytes: u64) -> String {
+    format!("{:.2} GB", bytes as f64 / 1e9)
+}
+
 impl Report {
     /// Runs a phase and keeps its time.
     pub fn phase<T>(&mut self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Result<T> {
@@ -190,6 +198,14 @@ impl Report {
         self.jobs.push(Ended { name: name.clone(), took, processor, tests: tests.passed + tests.failed });
         self.tests.add(tests, &name);
         messages
+    }
+
+    /// Keeps the size of the target folder, which is a failure if it is limited and more.
+    pub fn takes(&mut self, bytes: u64, is_limited: bool) {
+        self.bytes = Some(bytes);
+        if is_limited && BYTES_MAX < bytes {
+            self.failed_jobs.push(format!("the target folder, which may take {}", gigabytes(BYTES_MAX)));
+        }
     }
 
     /// Whether no test ran.
@@ -238,6 +254,9 @@ impl Report {
         println!("\nseconds of phases");
         for (name, took) in &self.phases {
             println!("{:9.1}  {name}", took.as_secs_f64());
+        }
+        if let Some(bytes) = self.bytes {
+            println!("\nthe target folder takes {}", gigabytes(bytes));
         }
         for name in &self.failed_jobs {
             println!("\nFAILED {name}");
@@ -289,7 +308,7 @@ impl History {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outcome, Report, Tests};
+    use super::{BYTES_MAX, Outcome, Report, Tests};
     use std::time::Duration;
 
     fn outcome(is_green: bool, text: &str) -> Outcome {
@@ -341,6 +360,18 @@ mod tests {
         let mut report = Report::default();
         report.add(outcome(true, "NOT RUN, no disk\ntest result: ok. 1 passed; 0 failed; 0 ignored;"));
         assert_eq!(report.tests.left_out, ["a no disk"]);
+    }
+
+    #[test]
+    fn a_target_folder_that_is_too_large_is_a_failure_if_it_has_only_what_the_run_needs() {
+        let is_green = |bytes, is_limited| {
+            let mut report = Report::default();
+            report.takes(bytes, is_limited);
+            report.is_green()
+        };
+        assert!(is_green(BYTES_MAX, true) && is_green(BYTES_MAX + 1, false));
+        assert!(!is_green(BYTES_MAX + 1, true));
+        assert_eq!(super::gigabytes(BYTES_MAX), "15.00 GB");
     }
 
     #[test]

@@ -97,6 +97,27 @@ impl Named {
     }
 }
 
+/// The bytes of all files in a folder, each once, whatever names it has.
+///
+/// # Errors
+///
+/// If a folder cannot be read.
+pub fn bytes(folder: &Path) -> Result<u64> {
+    let (mut sum, mut seen, mut ahead) = (0, BTreeSet::new(), vec![folder.to_owned()]);
+    while let Some(at) = ahead.pop() {
+        for entry in fs::read_dir(&at).with_context(|| format!("cannot read {}", at.display()))? {
+            let entry = entry?;
+            let about = entry.metadata()?;
+            if about.is_dir() {
+                ahead.push(entry.path());
+            } else if seen.insert((about.dev(), about.ino())) {
+                sum += about.len();
+            }
+        }
+    }
+    Ok(sum)
+}
+
 /// The files and folders of a profile with a hash in each name.
 struct Listing(Vec<DirEntry>);
 
@@ -125,7 +146,7 @@ fn hash(path: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Named, hash};
+    use super::{Named, bytes, hash};
     use serde_json::json;
     use std::collections::BTreeSet;
     use std::fs;
@@ -225,6 +246,20 @@ mod tests {
         fs::write(folder.path().join("say"), "").unwrap();
         assert!(copied.sweep(folder.path()).is_err(), "a copy");
         assert_eq!(left(folder.path()), before);
+    }
+
+    #[test]
+    fn a_file_with_two_names_counts_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir_all(path("a/b")).unwrap();
+        fs::write(path("one"), "1234").unwrap();
+        fs::write(path("a/b/two"), "123").unwrap();
+        fs::hard_link(path("one"), path("a/second")).unwrap();
+        // A link counts as itself.
+        std::os::unix::fs::symlink(path("one"), path("link")).unwrap();
+        let of_link = fs::symlink_metadata(path("link")).unwrap().len();
+        assert_eq!(bytes(folder.path()).unwrap(), 4 + 3 + of_link);
     }
 
     #[test]
