@@ -41,14 +41,19 @@ const ALONE: &[&str] = &["core/scale", "core/throughput", "remote/remote"];
 const AFTER_BUILD: &[&str] = &["examples/frames/places", "examples/places", "learn/examples/places"];
 
 /// Commands of a long run for the forms that users build: the engine and the command without frames, tensors
-/// without object stores, and benches; then the tests of what is refused without dense linear algebra. In a
-/// usual run, `xtask::lint` reads the crates that have such a form; these have its dependencies, too.
+/// without object stores, and benches; what the README has one build, each alone, since cargo gives a crate
+/// the features that any package of a command asks for; then the tests of what is refused without dense
+/// linear algebra. In a usual run, `xtask::lint` reads the crates that have such a form; these have its
+/// dependencies, too.
 const FORMS: &[(&str, &str)] = &[
     (
         "forms",
         "clippy --quiet --package tharsis-examples --package tharsis-numeric --package tharsis-learn \
          --package tharsis-cli --no-default-features --all-targets -- -D warnings",
     ),
+    ("the first example", "check --quiet --example pi"),
+    ("the command", "check --quiet --package tharsis-cli"),
+    ("the command for nodes", "check --quiet --package tharsis-cli --no-default-features"),
     ("kernels without dense", "test --quiet --package tharsis-kernels --no-default-features --lib not_built"),
     (
         "numeric without dense",
@@ -374,6 +379,22 @@ mod tests {
             let found = sources.iter().find(|(path, _)| path.file_name().is_some_and(|name| *name == *file));
             assert!(found.is_some_and(|(_, text)| text.contains("#[test]")), "{name} has no {file}");
         }
+    }
+
+    #[test]
+    fn each_build_of_the_readme_is_a_form_alone() {
+        let page = std::fs::read_to_string(crate::root().join("README.md")).unwrap();
+        let built = [
+            ("\ncargo run --release --example pi ", "check --quiet --example pi"),
+            ("\ncargo build --release -p tharsis-cli ", "check --quiet --package tharsis-cli"),
+            ("with --no-default-features", "check --quiet --package tharsis-cli --no-default-features"),
+        ];
+        for (build, form) in built {
+            assert!(page.contains(build), "{build} is not on the page");
+            assert!(FORMS.iter().any(|(_, words)| *words == form), "nothing compiles {build}");
+        }
+        let builds = page.lines().filter(|line| line.starts_with("cargo ")).count();
+        assert_eq!(builds, 2, "another build of the page has no form");
     }
 
     #[test]
