@@ -96,6 +96,11 @@ fn circles_of_every_kind_are_found() {
     for (kind, files) in kinds {
         assert_eq!(planted(files), [["a", "b"]], "{kind}");
     }
+    let named = planted(&[
+        ("contests.rs", "pub fn one() { super::b::two() }"),
+        ("b.rs", "use crate::contests::one;\npub fn two() { one() }"),
+    ]);
+    assert_eq!(named, [["b", "contests"]], "a name that ends like one of tests");
     let inline = planted(&[
         ("f/a.rs", "mod c { pub fn d() { super::super::b::two() } }\npub fn one() {}"),
         ("f/b.rs", "use super::a::one;\npub fn two() { one() }"),

@@ -50,7 +50,8 @@ pub struct Crate(BTreeMap<Module, File>);
 
 impl Crate {
     pub fn read(files: &BTreeMap<Module, String>) -> Self {
-        let product = files.iter().filter(|(module, _)| !module.iter().any(|name| name.ends_with("tests")));
+        let is_of_tests = |name: &String| name == "tests" || name.ends_with("_tests");
+        let product = files.iter().filter(|(module, _)| !module.iter().any(is_of_tests));
         Self(product.map(|(module, text)| (module.clone(), File::read(module, text))).collect())
             .with_relative_uses()
     }
