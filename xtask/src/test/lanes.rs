@@ -36,6 +36,18 @@ const WAITING: &[(&str, Option<usize>)] = &[
 /// Programs that run alone: they compare times, or have deadlines that a busy machine does not keep.
 const ALONE: &[&str] = &["core/scale", "core/throughput", "remote/remote"];
 
+/// Further programs that start processes, or kill them: they have all rounds of a long run as well.
+const IN_ROUNDS: &[&str] = &[
+    "examples/frames/places",
+    "examples/places",
+    "learn/examples/kills",
+    "learn/examples/places",
+    "object-store/process_death",
+    "object-store/spill_death",
+    "raylet/process_1",
+    "remote/remote",
+];
+
 /// Programs that start files which cargo makes beside them and does not make for them: examples. They begin
 /// when the build is done. The programs of a test's own package are there before the test is.
 const AFTER_BUILD: &[&str] = &["examples/frames/places", "examples/places", "learn/examples/places"];
@@ -111,14 +123,15 @@ pub fn jobs_of(program: &Program, selection: &Selection, rounds: usize) -> Vec<J
         let work = Work::Program { program: program.clone(), arguments };
         Job { name: name.clone(), lane, round, work }
     };
-    (0..if lane == Lane::Waiting { rounds } else { 1 }).map(job).collect()
+    let has_rounds = lane == Lane::Waiting || IN_ROUNDS.contains(&&*name);
+    (0..if has_rounds { rounds } else { 1 }).map(job).collect()
 }
 
 /// Names on the lists above that no program of a whole run has. A list with such a name says of some program
 /// that it runs in a way in which it does not.
 pub fn names_of_none(programs: &BTreeSet<String>) -> Vec<&'static str> {
     let waiting = WAITING.iter().map(|(name, _)| name);
-    let listed: BTreeSet<&str> = waiting.chain(ALONE).chain(AFTER_BUILD).copied().collect();
+    let listed: BTreeSet<&str> = waiting.chain(ALONE).chain(AFTER_BUILD).chain(IN_ROUNDS).copied().collect();
     listed.into_iter().filter(|name| !programs.contains(*name)).collect()
 }
 
@@ -414,17 +427,27 @@ mod tests {
     }
 
     #[test]
+    fn a_long_run_repeats_what_starts_processes() {
+        let rounds = |name: &str| jobs_of(&program(name), &Selection::everything(), LONG_ROUNDS).len();
+        assert_eq!(rounds("tests/cluster/cluster"), LONG_ROUNDS);
+        assert_eq!(rounds("raylet/process_1"), LONG_ROUNDS);
+        assert_eq!(rounds("core/lib"), 1);
+    }
+
+    #[test]
     fn a_program_without_an_entry_computes() {
         assert_eq!(lane("kernels/lib"), Lane::Computing);
         assert_eq!(lane("tests/cluster/cluster"), Lane::Waiting);
     }
 
-    fn job(name: &str) -> Job {
+    fn program(name: &str) -> Program {
         let (package, target) = name.rsplit_once('/').unwrap();
         let (package, target) = (package.to_owned(), target.to_owned());
-        let program = Program { package, target, file: PathBuf::new(), manifest: PathBuf::new() };
-        let everything = Selection::everything();
-        jobs_of(&program, &everything, 1).pop().unwrap()
+        Program { package, target, file: PathBuf::new(), manifest: PathBuf::new() }
+    }
+
+    fn job(name: &str) -> Job {
+        jobs_of(&program(name), &Selection::everything(), 1).pop().unwrap()
     }
 
     fn next(schedule: &Schedule<'_>, lane: Lane) -> Option<String> {
