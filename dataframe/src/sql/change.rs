@@ -15,7 +15,6 @@ use datafusion::logical_expr::{
     DmlStatement, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias, TableScan,
     TableScanBuilder, WriteOp, lit,
 };
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The effect of a statement on the rows of a table.
@@ -137,15 +136,6 @@ pub(super) fn changed_rows(table: &Table) -> Result<usize> {
 /// Whether a statement adds rows that its plan gives.
 pub(super) fn adds(statement: &DmlStatement) -> bool {
     matches!(statement.op, WriteOp::Insert(_))
-}
-
-/// Refuses columns with equal names.
-pub(super) fn check_names(schema: &Schema) -> Result<()> {
-    let mut names = HashSet::new();
-    match schema.fields().iter().find(|field| !names.insert(field.name())) {
-        Some(field) => Err(Error::Sql(format!("duplicate column name {:?}", field.name()))),
-        None => Ok(()),
-    }
 }
 
 /// Keys of a constraint that it forbids: a plan without rows if it holds. Missing values are not the same, as

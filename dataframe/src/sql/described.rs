@@ -1,5 +1,6 @@
 //! `DESCRIBE`, with the types that statements have.
 
+use super::labels::plain_name;
 use super::type_names::type_name;
 use crate::error::Result;
 use crate::frame::DataFrame;
@@ -14,7 +15,7 @@ pub(super) fn in_sql(plan: LogicalPlan) -> Result<LogicalPlan> {
     let fields = described.schema.fields().iter();
     let (mut names, mut types, mut nullable) = (Vec::new(), Vec::new(), Vec::new());
     for field in fields {
-        names.push(field.name().clone());
+        names.push(plain_name(field.name()).to_owned());
         types.push(type_name(field.data_type()));
         nullable.push(if field.is_nullable() { "YES" } else { "NO" });
     }

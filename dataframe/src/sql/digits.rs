@@ -129,10 +129,7 @@ mod tests {
     #[test]
     fn rounded_decimals_are_found_by_their_names() {
         assert_eq!(rows("select round(m, 1) from d group by round(m, 1) order by round(m, 1)")[0], ["-2.5"]);
-        assert_eq!(
-            rows("select \"round(d.m,Int64(1))\" from (select round(m, 1) from d) order by 1")[0],
-            ["-2.5"]
-        );
+        assert_eq!(rows("select \"round(m, 1)\" from (select round(m, 1) from d) order by 1")[0], ["-2.5"]);
         assert_eq!(rows("select sum(round(m, 0)) from d group by rollup(round(m, 0))").len(), 3);
         assert_eq!(rows("select round(m, -1) from d where not b"), [["12350"]]);
     }

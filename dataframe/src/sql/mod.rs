@@ -12,7 +12,8 @@
 //! | `CROSS APPLY` and `OUTER APPLY` | `applies` |
 //! | lateral queries that the library does not mark as such | `lateral_sides` |
 //! | floats of files and of results | `floats` |
-//! | names of conditions over subqueries, of casts, and of values | `distinct_names`, `value_names`, `name_texts` |
+//! | names of conditions over subqueries, and of casts | `distinct_names`, `name_texts` |
+//! | names of values, and columns of one name | `labels` |
 //! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
@@ -62,6 +63,7 @@ mod floats;
 mod forms;
 mod grouped;
 mod keys;
+mod labels;
 mod lateral_sides;
 mod laterals;
 mod letters;
@@ -92,11 +94,11 @@ mod summary;
 mod text;
 mod type_names;
 mod understood;
-mod value_names;
 mod watched;
 mod words;
 mod zone_types;
 
+use self::labels::Doubles;
 use self::letters::Letters;
 pub use self::session::{SqlAnswer, SqlSession};
 pub use text::{sql_line, sql_stream};
@@ -176,6 +178,7 @@ fn read(plan: LogicalPlan) -> Result<Read> {
         }
         _ => {}
     }
+    labels::check_different(plan.schema().fields())?;
     let Some((plan, order)) = order::ordered(&plan)? else {
         return Frame::of_foreign_rows(plan).map(Read::Rows);
     };
@@ -223,11 +226,11 @@ fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
 }
 
 /// A statement of clauses that are planned.
-fn prepared(state: &SessionState, text: &str, letters: &Letters) -> Result<Statement> {
+fn prepared(state: &SessionState, text: &str, letters: &Letters, doubles: &Doubles) -> Result<Statement> {
     let mut statement = parsed(state, text)?;
     letters.write(&mut statement);
-    let understood =
-        understood::understand(&mut statement, &|name| state.scalar_functions().contains_key(name));
+    let is_scalar = |name: &str| state.scalar_functions().contains_key(name);
+    let understood = understood::understand(&mut statement, &is_scalar, doubles);
     understood.map_err(|error| mistakes::of_clause(error, text, state))?;
     applies::as_laterals(&mut statement);
     Ok(statement)
@@ -251,15 +254,19 @@ async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
 }
 
 async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
-    let mut letters = Letters::default();
+    let (mut letters, mut doubles) = (Letters::default(), Doubles::default());
     let zoned = zone_types::in_zone_of(state);
     let mut noting: Option<SessionState> = None;
     let plan = loop {
         let session = noting.as_ref().unwrap_or(&zoned);
-        let error = match session.statement_to_plan(prepared(session, text, &letters)?).await {
+        let statement = prepared(session, text, &letters, &doubles)?;
+        let error = match session.statement_to_plan(statement).await {
             Ok(plan) => break plan,
             Err(error) => error,
         };
+        if doubles.add(&error) {
+            continue;
+        }
         if noting.is_none() && mistakes::wants_notes(&error) {
             noting = Some(mistakes::noting(&zoned));
             continue;

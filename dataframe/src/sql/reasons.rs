@@ -1,6 +1,7 @@
 //! Reasons of the library in words of its users: no syntax tree, none of its own names, and near names only.
 
 use super::file_tables::NAMES;
+use super::labels::without_marks;
 use super::near::{near, near_text};
 use super::type_names::{in_sql, type_names};
 use super::words::Words;
@@ -39,10 +40,10 @@ impl Told {
 
 /// The error of a statement in words of its user.
 pub(super) fn told(error: Error, state: &SessionState) -> Told {
-    match error {
-        Error::Key { ref label, .. } => {
-            let label = label.clone();
-            Told::of_name(error, &label)
+    match without_marks(error) {
+        Error::Key { label, known } => {
+            let name = label.clone();
+            Told::of_name(Error::Key { label, known }, &name)
         }
         Error::Value(text) => of_name(&text, state)
             .or_else(|| of_rule(&text))
@@ -85,6 +86,15 @@ fn of_name(text: &str, state: &SessionState) -> Option<Told> {
         let table = name.rsplit_once('.').map_or(name, |(table, _)| table).trim_matches('"');
         let text = format!("two tables {table:?} in FROM; give one of them another name, with AS");
         return Some(Told::of_name(Error::Value(text), table));
+    }
+    let double = text.strip_prefix("Schema contains duplicate unqualified field name ");
+    let double = double.or_else(|| {
+        let both = name("Schema contains qualified field name ", " which would be ambiguous")?;
+        both.rsplit_once(" and unqualified field name ").map(|(_, name)| name)
+    });
+    if let Some(name) = double {
+        let text = format!("two columns {name:?}; give one of them another name, with AS");
+        return Some(Told::plain(Error::Value(text)));
     }
     if let Some(name) = name("The window ", " is not defined") {
         return Some(Told::of_name(

@@ -4,6 +4,7 @@
 //! are put below each other. It is put into the text of the statement, since its columns are known only when
 //! the rows are planned, and the parser has no clause for it.
 
+use super::labels::plain_name;
 use super::type_names::type_name;
 use super::words::{Words, is_word, may_have};
 use crate::error::{Error, Result};
@@ -133,7 +134,7 @@ pub(super) fn statement(rows: &LogicalPlan, summary: &Summary<'_>) -> Result<Str
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     let mut measures = vec!["count(*) as n_rows".to_owned()];
     let mut shown = vec![
-        below("column_name", columns.iter().map(|column| quoted(column.field.name()))),
+        below("column_name", columns.iter().map(|column| quoted(plain_name(column.field.name())))),
         below("column_type", columns.iter().map(|column| quoted(&type_name(column.field.data_type())))),
     ];
     for (label, measure) in MEASURES {

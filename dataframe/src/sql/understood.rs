@@ -11,8 +11,8 @@ use super::counted_sets::mark_counted;
 use super::depth::flatten;
 use super::distinct_names::name_apart;
 use super::forms::write_forms;
+use super::labels::Doubles;
 use super::limits::write_limits;
-use super::value_names::name_values;
 use crate::error::{Error, Result};
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, ColumnDef, ColumnOption, ColumnOptionDef, Cte, DuplicateTreatment, Expr,
@@ -29,7 +29,11 @@ use std::ops::ControlFlow;
 
 /// Checks a statement, and writes some of its forms in another way. `is_scalar` says of a name whether it is
 /// a function of one row.
-pub(super) fn understand(statement: &mut Statement, is_scalar: &dyn Fn(&str) -> bool) -> Result<()> {
+pub(super) fn understand(
+    statement: &mut Statement,
+    is_scalar: &dyn Fn(&str) -> bool,
+    doubles: &Doubles,
+) -> Result<()> {
     let mut reader = Reader { is_scalar };
     let read = match statement {
         Statement::Statement(statement) => {
@@ -41,17 +45,17 @@ pub(super) fn understand(statement: &mut Statement, is_scalar: &dyn Fn(&str) -> 
                 // The columns of such a table are those of the query, which may have missing values.
                 refuse(has_rule && table.query.is_some(), "NOT NULL of a table AS a query")?;
             }
-            write_forms(&mut **statement)?;
+            write_forms(&mut **statement, doubles)?;
             statement.visit(&mut reader)
         }
         Statement::CopyTo(copy) => match &mut copy.source {
             CopyToSource::Query(query) => {
-                write_forms(&mut **query)?;
+                write_forms(&mut **query, doubles)?;
                 query.visit(&mut reader)
             }
             CopyToSource::Relation(_) => ControlFlow::Continue(()),
         },
-        Statement::Explain(explain) => return understand(&mut explain.statement, is_scalar),
+        Statement::Explain(explain) => return understand(&mut explain.statement, is_scalar, doubles),
         Statement::CreateExternalTable(table) => {
             flatten(&mut table.columns)?;
             return read_external(table);
@@ -77,7 +81,6 @@ impl VisitorMut for Reader<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
-        name_values(select);
         flow(read_select(select))
     }
 

@@ -7,7 +7,7 @@ use tharsis_dataframe::{Error, SqlPlace, SqlSession};
 type Mistake = (&'static str, Option<&'static str>, &'static str);
 
 #[rustfmt::skip]
-const MISTAKES: [Mistake; 128] = [
+const MISTAKES: [Mistake; 129] = [
     // Syntax.
     ("select count(* from sales", Some("from"), "expected \")\", found \"from\""),
     ("selct 1", Some("selct"), "did you mean SELECT?"),
@@ -119,7 +119,8 @@ const MISTAKES: [Mistake; 128] = [
     ("select sold from sales where row_number() over () = 1", None, "write QUALIFY"),
     ("select city.x from sales", None, "a point behind a column that has no fields"),
     ("insert into other values (1, 2, 3)", None, "columns"),
-    ("select city, city from sales", None, "two columns \"sales.city\"; give one of them another name"),
+    ("create table t as select city, city from sales", None, "two columns \"city\", where each has a name of its own"),
+    ("select city from (select city, city from sales) x", Some("city"), "column \"city\" is there 2 times; give one of them another name"),
     ("select * from sales where sold in (select city, sold from sales)", Some("city, sold"), "has one column, and this one has"),
     ("select * from generate_series(1, 'a')", None, "Argument #2 must be an INTEGER or NULL"),
     ("select nope.* from sales", Some("nope"), "no table \"nope\" in FROM"),
