@@ -3,15 +3,32 @@
 use super::depth::flatten;
 use super::distinct_from::end_operands;
 use super::fields::write_fields;
+use super::joins;
 use super::labels::{Doubles, write_labels};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use datafusion::logical_expr::sqlparser::ast::{Visit, VisitMut};
+use datafusion::logical_expr::sqlparser::tokenizer::Span;
+use datafusion::sql::parser::{CopyToSource, Statement};
 
-/// Writes conditions, fields and names of values in the forms that planning wants.
+/// Writes conditions, joins, fields and names of values in the forms that planning wants.
 pub(super) fn write_forms(statement: &mut (impl Visit + VisitMut), doubles: &Doubles) -> Result<()> {
     flatten(statement)?;
     end_operands(statement)?;
+    joins::write_sides(statement);
     write_fields(statement);
     write_labels(statement, doubles);
     Ok(())
+}
+
+/// The part of a statement that is refused as it is written, and its place.
+pub(super) fn refused(statement: &Statement) -> Option<(Error, Span)> {
+    match statement {
+        Statement::Statement(statement) => joins::refused(&**statement),
+        Statement::CopyTo(copy) => match &copy.source {
+            CopyToSource::Query(query) => joins::refused(&**query),
+            CopyToSource::Relation(_) => None,
+        },
+        Statement::Explain(explain) => refused(&explain.statement),
+        Statement::CreateExternalTable(_) | Statement::Reset(_) => None,
+    }
 }

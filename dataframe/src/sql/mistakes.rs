@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::sql_place::SqlPlace;
 use datafusion::common::{DataFusionError, SchemaError, Span};
 use datafusion::execution::SessionState;
+use datafusion::logical_expr::sqlparser::tokenizer::Span as SourceSpan;
 use std::sync::Arc;
 
 /// The mistake that the parser found.
@@ -92,6 +93,14 @@ pub(super) fn of_clause(error: Error, text: &str, state: &SessionState) -> Error
     let place = if first.len() < 2 { None } else { Words::of(text, state).name(first, true) };
     match place {
         Some(place) => with_place(error, place),
+        None => error,
+    }
+}
+
+/// A part of a statement that is refused, at its place.
+pub(super) fn at(error: Error, span: SourceSpan, text: &str, state: &SessionState) -> Error {
+    match Span::try_from_sqlparser_span(span) {
+        Some(span) => with_place(error, Words::of(text, state).of_span(span)),
         None => error,
     }
 }

@@ -18,6 +18,7 @@
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
 //! | columns of plans | `plans` |
+//! | joins without a condition | `joins` |
 //! | names of columns in other letters | `letters` |
 //! | fields of columns behind the names of tables | `fields` |
 //! | names of rows that are compared with a value | `compared_names` |
@@ -62,6 +63,7 @@ mod files;
 mod floats;
 mod forms;
 mod grouped;
+mod joins;
 mod keys;
 mod labels;
 mod lateral_sides;
@@ -232,6 +234,10 @@ fn prepared(state: &SessionState, text: &str, letters: &Letters, doubles: &Doubl
     let is_scalar = |name: &str| state.scalar_functions().contains_key(name);
     let understood = understood::understand(&mut statement, &is_scalar, doubles);
     understood.map_err(|error| mistakes::of_clause(error, text, state))?;
+    // No operators are nested too deep any more.
+    if let Some((error, span)) = forms::refused(&statement) {
+        return Err(mistakes::at(error, span, text, state));
+    }
     applies::as_laterals(&mut statement);
     Ok(statement)
 }
