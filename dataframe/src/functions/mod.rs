@@ -3,6 +3,7 @@
 
 pub(crate) mod arithmetic;
 pub(crate) mod checked;
+pub(crate) mod full_times;
 mod moments;
 mod only_row;
 mod product;
@@ -51,6 +52,7 @@ pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
     for function in row_functions() {
         registry.register_udf(Arc::clone(function))?;
     }
+    registry.register_udf(full_times::function())?;
     registry.register_udf(only_row::function())?;
     // Its name elsewhere.
     let sign = ScalarUDF::clone(&datafusion::functions::math::signum()).with_aliases(["sign"]);

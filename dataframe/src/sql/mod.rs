@@ -17,7 +17,8 @@
 //! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
-//! | columns of plans | `plans` |
+//! | columns and expressions of plans | `plans` |
+//! | times as texts, and clocks | `times` |
 //! | joins without a condition | `joins` |
 //! | names of columns in other letters | `letters` |
 //! | fields of columns behind the names of tables | `fields` |
@@ -94,6 +95,7 @@ mod sort_keys;
 mod states;
 mod summary;
 mod text;
+mod times;
 mod type_names;
 mod understood;
 mod watched;
@@ -291,12 +293,15 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     // The plan of a view comes here again where it is read.
     let is_view = matches!(&plan, LogicalPlan::Ddl(DdlStatement::CreateView(_)));
     let plan = if is_view { plan } else { materialized::throughout(plan, floats::as_of_frames)? };
-    materialized::throughout(typed(asked::as_columns(plan)?)?, order::with_orders)
+    let plan = typed(asked::as_columns(plan)?).map_err(|error| mistakes::of_run(error, text, state))?;
+    materialized::throughout(plan, order::with_orders)
 }
 
 /// The plan whose numbers have the types and the errors of SQL; its parameters have types.
 fn typed(plan: LogicalPlan) -> Result<LogicalPlan> {
-    materialized::throughout(plan, |plan| overflow::with_checks(digits::with_digits(plan)?))
+    materialized::throughout(plan, |plan| {
+        overflow::with_checks(digits::with_digits(times::as_meant(plan)?)?)
+    })
 }
 
 impl Frame {

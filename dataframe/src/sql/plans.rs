@@ -1,6 +1,9 @@
 //! The columns of a plan, and plans of other columns.
 
-use datafusion::common::{Column, Result as EngineResult};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, Result as EngineResult};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
 use std::sync::Arc;
 
@@ -13,4 +16,27 @@ pub(super) fn projection(exprs: Vec<Expr>, rows: Arc<LogicalPlan>) -> EngineResu
 pub(super) fn columns(plan: &LogicalPlan) -> Vec<Expr> {
     let columns = plan.schema().iter();
     columns.map(|(table, field)| Expr::Column(Column::new(table.cloned(), field.name()))).collect()
+}
+
+/// The plan with other parts of expressions, whose types the schema tells. The columns of operators keep
+/// their names.
+pub(super) fn with_parts(
+    plan: LogicalPlan,
+    change: impl Fn(Expr, &DFSchema) -> EngineResult<Transformed<Expr>>,
+) -> EngineResult<LogicalPlan> {
+    let changed = plan.transform_up_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        let names = NamePreserver::new(&node);
+        let changed = node.map_expressions(|expr| {
+            // The names of its parts are those of columns, and they cannot be preserved.
+            if matches!(expr, Expr::GroupingSet(_)) {
+                return Ok(Transformed::no(expr));
+            }
+            let name = names.save(&expr);
+            let changed = expr.transform_up(|part| change(part, &schema))?;
+            Ok(if changed.transformed { changed.update_data(|expr| name.restore(expr)) } else { changed })
+        })?;
+        if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
+    })?;
+    Ok(changed.data)
 }

@@ -1,0 +1,303 @@
+//! Times of statements.
+//!
+//! A text stands for a time without seconds too, `'2024-03-30 6:00'`, where it is cast to one or compared
+//! with one. A moment is read on the clock of its zone, whatever it becomes: the library takes that of UTC
+//! for `ts::timestamp`, and that of the zone for `ts::date`. `to_timestamp(text, format)` of the library
+//! leaves an hour out that has no minute; it has one here, and formats of which other parts would be left out
+//! are refused.
+
+use super::plans::with_parts;
+use crate::error::{Error, Result};
+use crate::functions::full_times::{FULL_TIMES, full_time, full_times};
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue};
+use datafusion::functions::datetime::to_local_time;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, lit};
+
+/// The plan whose times are those that statements mean.
+pub(super) fn as_meant(plan: LogicalPlan) -> Result<LogicalPlan> {
+    Ok(with_parts(plan, with_time)?)
+}
+
+fn with_time(part: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr>> {
+    let meant = match &part {
+        Expr::Cast(Cast { expr, field }) => of_cast(expr, field.data_type(), schema)
+            .map(|expr| Expr::Cast(Cast { expr: Box::new(expr), field: field.clone() })),
+        Expr::TryCast(TryCast { expr, field }) => of_cast(expr, field.data_type(), schema)
+            .map(|expr| Expr::TryCast(TryCast { expr: Box::new(expr), field: field.clone() })),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_of_times(*op) => {
+            beside_times(&[&**left, &**right], &part, schema)
+        }
+        Expr::Between(between) => {
+            let values = [&*between.expr, &*between.low, &*between.high];
+            beside_times(&values, &part, schema)
+        }
+        Expr::InList(among) => {
+            let values: Vec<&Expr> = std::iter::once(&*among.expr).chain(&among.list).collect();
+            beside_times(&values, &part, schema)
+        }
+        Expr::ScalarFunction(call) if is_timestamp(call) => timestamp(call, schema)?,
+        _ => None,
+    };
+    Ok(meant.map_or_else(|| Transformed::no(part), Transformed::yes))
+}
+
+/// The value that is cast in the place of another one; `None` for that one itself.
+fn of_cast(value: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
+    match (value.get_type(schema).ok()?, to) {
+        (DataType::Timestamp(_, Some(_)), DataType::Timestamp(_, None)) => {
+            Some(to_local_time().call(vec![value.clone()]))
+        }
+        (from, DataType::Timestamp(..)) if is_text(&from) => full(value),
+        (from, DataType::Date32 | DataType::Date64) if is_text(&from) => full_literal(value),
+        _ => None,
+    }
+}
+
+fn is_text(dtype: &DataType) -> bool {
+    matches!(dtype, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// Texts with full times; `None` for texts that have them.
+fn full(texts: &Expr) -> Option<Expr> {
+    match texts {
+        Expr::Literal(..) => full_literal(texts),
+        // The plan of a view comes here again.
+        Expr::ScalarFunction(call) if call.func.name() == FULL_TIMES => None,
+        texts => Some(full_times(texts.clone())),
+    }
+}
+
+fn full_literal(text: &Expr) -> Option<Expr> {
+    let Expr::Literal(value, metadata) = text else { return None };
+    let full = match value {
+        ScalarValue::Utf8(Some(text)) => ScalarValue::Utf8(Some(full_time(text)?)),
+        ScalarValue::LargeUtf8(Some(text)) => ScalarValue::LargeUtf8(Some(full_time(text)?)),
+        ScalarValue::Utf8View(Some(text)) => ScalarValue::Utf8View(Some(full_time(text)?)),
+        _ => return None,
+    };
+    Some(Expr::Literal(full, metadata.clone()))
+}
+
+/// Whether an operator takes a text beside a time for another time.
+fn is_of_times(operator: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, Minus, NotEq};
+    matches!(operator, Eq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom | Lt | LtEq | Minus | NotEq)
+}
+
+/// An expression of these values with full times in the texts of it, if one of the values is a time.
+fn beside_times(values: &[&Expr], whole: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let is_time = |value: &&Expr| matches!(value.get_type(schema), Ok(DataType::Timestamp(..)));
+    if !values.iter().any(is_time) || !values.iter().any(|value| full_literal(value).is_some()) {
+        return None;
+    }
+    let meant = |value: &Expr| full_literal(value).unwrap_or_else(|| value.clone());
+    let mut whole = whole.clone();
+    match &mut whole {
+        Expr::BinaryExpr(BinaryExpr { left, right, .. }) => {
+            **left = meant(&**left);
+            **right = meant(&**right);
+        }
+        Expr::Between(between) => {
+            *between.expr = meant(&between.expr);
+            *between.low = meant(&between.low);
+            *between.high = meant(&between.high);
+        }
+        Expr::InList(among) => {
+            *among.expr = meant(&among.expr);
+            among.list.iter_mut().for_each(|value| *value = meant(value));
+        }
+        _ => return None,
+    }
+    Some(whole)
+}
+
+fn is_timestamp(call: &ScalarFunction) -> bool {
+    let name = call.func.name();
+    name.starts_with("to_timestamp") || name == "to_unixtime"
+}
+
+/// A call that makes moments of texts; `None` for one that is right as it is.
+fn timestamp(call: &ScalarFunction, schema: &DFSchema) -> EngineResult<Option<Expr>> {
+    let [text, formats @ ..] = call.args.as_slice() else { return Ok(None) };
+    if !text.get_type(schema).is_ok_and(|dtype| is_text(&dtype)) {
+        return Ok(None);
+    }
+    if formats.is_empty() {
+        return Ok(full(text).map(|text| call.func.call(vec![text])));
+    }
+    let Some(formats) = formats.iter().map(literal).collect::<Option<Vec<&str>>>() else { return Ok(None) };
+    let parts: Vec<Parts> = formats.iter().map(|format| Parts::of(format)).collect();
+    for (format, parts) in formats.iter().zip(&parts) {
+        if let Some(fault) = parts.fault() {
+            let name = call.func.name();
+            return Err(Error::Value(format!("{name}: the format {format:?} has {fault}")).into());
+        }
+    }
+    if parts.iter().all(|parts| !parts.lacks_minutes()) {
+        return Ok(None);
+    }
+    // Minutes stand before them all: the library wants a zone at the end.
+    let both = BinaryExpr::new(Box::new(lit("00 ")), Operator::StringConcat, Box::new(text.clone()));
+    let formats = formats.iter().zip(&parts).map(|(format, parts)| {
+        let minutes = if parts.lacks_minutes() { "%M" } else { "00" };
+        lit(format!("{minutes} {format}"))
+    });
+    Ok(Some(call.func.call(std::iter::once(Expr::BinaryExpr(both)).chain(formats).collect())))
+}
+
+fn literal(format: &Expr) -> Option<&str> {
+    match format {
+        Expr::Literal(value, _) => value.try_as_str().flatten(),
+        _ => None,
+    }
+}
+
+/// The parts of a time that a format has.
+#[derive(Default)]
+struct Parts {
+    hour: bool,
+    /// An hour from 1 to 12, and the half of the day that it is of.
+    hour_of_half: bool,
+    half: bool,
+    minute: bool,
+    second: bool,
+    fraction: bool,
+}
+
+impl Parts {
+    fn of(format: &str) -> Parts {
+        let mut parts = Parts::default();
+        let mut letters = format.chars();
+        while let Some(letter) = letters.next() {
+            if letter != '%' {
+                continue;
+            }
+            let is_part = |letter: &char| !matches!(letter, '-' | '_' | '.' | ':' | '#' | '0'..='9');
+            match letters.find(is_part) {
+                Some('H' | 'k') => parts.hour = true,
+                Some('I' | 'l') => parts.hour_of_half = true,
+                Some('p' | 'P') => parts.half = true,
+                Some('M') => parts.minute = true,
+                Some('S') => parts.second = true,
+                Some('f') => parts.fraction = true,
+                Some('R') => (parts.hour, parts.minute) = (true, true),
+                Some('T' | 'X' | 'c' | '+' | 's' | 'r') => {
+                    (parts.hour, parts.minute, parts.second) = (true, true, true);
+                }
+                _ => {}
+            }
+        }
+        parts
+    }
+
+    /// The reason for which the library would leave a part out.
+    fn fault(&self) -> Option<&'static str> {
+        let has_hour = self.hour || self.hour_of_half;
+        if self.hour_of_half && !self.half && !self.hour {
+            Some("an hour from 1 to 12, %I, without %p")
+        } else if (self.half || self.minute || self.second || self.fraction) && !has_hour {
+            Some("parts of a time without an hour")
+        } else if (self.second || self.fraction) && !self.minute {
+            Some("seconds without minutes")
+        } else if self.fraction && !self.second {
+            Some("parts of a second without seconds")
+        } else {
+            None
+        }
+    }
+
+    fn lacks_minutes(&self) -> bool {
+        (self.hour || self.hour_of_half) && !self.minute
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sql::SqlSession;
+
+    #[track_caller]
+    fn assert_value(session: &mut SqlSession, value: &str, expected: &str) {
+        let rows = session.run(&format!("select {value} from t"));
+        assert_eq!(rows.unwrap_or_else(|error| panic!("{value}: {error}")), [[expected]], "{value}");
+    }
+
+    #[test]
+    fn times_need_no_seconds() {
+        let mut session = SqlSession::default();
+        let made = "create table t as select timestamp '2024-03-30 06:00:00' as n, '2024-03-30 6:05' as s";
+        session.run(made).expect("a table");
+        for (value, expected) in [
+            ("timestamp '2024-01-02 10:30'", "2024-01-02 10:30:00"),
+            ("'2024-03-30 6:00:00'::timestamp", "2024-03-30 06:00:00"),
+            ("cast('2024-03-30T6:00' as timestamp)", "2024-03-30 06:00:00"),
+            ("try_cast('2024-03-30 25:00' as timestamp)", "NULL"),
+            ("cast('2024-03-30 6:00' as date)", "2024-03-30"),
+            ("extract(hour from timestamptz '2024-03-30 6:00+02')", "4"),
+            ("s::timestamp", "2024-03-30 06:05:00"),
+            ("to_timestamp(s)", "2024-03-30 06:05:00"),
+            ("n = '2024-03-30 6:00'", "true"),
+            ("'2024-03-30 5:59' < n", "true"),
+            ("n between '2024-03-30 5:00' and '2024-03-30 6:00'", "true"),
+            ("n in ('2024-03-30 7:00', '2024-03-30 6:00')", "true"),
+            ("n is distinct from '2024-03-30 6:00'", "false"),
+            ("n::text || ' 6:00'", "2024-03-30T06:00:00 6:00"),
+        ] {
+            assert_value(&mut session, value, expected);
+        }
+        session.run("create view v as select s::timestamp as n from t").expect("a view");
+        session.run("create view w as select n from v where n > '2024-03-30 6:04'").expect("a view");
+        assert_eq!(session.run("select n from w").expect("a row"), [["2024-03-30 06:05:00"]]);
+        session.run("insert into t values ('2024-03-31 7:00', 'x')").expect("a row");
+        session.run("update t set n = '2024-03-31 8:00' where n > '2024-03-31 6:00'").expect("a row");
+        assert_eq!(session.run("select max(n) from t").expect("a row"), [["2024-03-31 08:00:00"]]);
+        session.run("select timestamp '2024-03-30 25:00'").expect_err("no such hour");
+    }
+
+    #[test]
+    fn moments_are_read_on_the_clock_of_their_zone() {
+        let mut session = SqlSession::default();
+        let berlin = "arrow_cast('2024-03-30T23:30:00Z', 'Timestamp(Microsecond, Some(\"Europe/Berlin\"))')";
+        session.run(&format!("create table t as select {berlin} as ts")).expect("a table");
+        for (value, expected) in [
+            ("ts::date", "2024-03-31"),
+            ("ts::timestamp::date", "2024-03-31"),
+            ("try_cast(ts as timestamp)::date", "2024-03-31"),
+            ("ts::time", "00:30:00"),
+            ("ts::timestamp::time", "00:30:00"),
+            ("ts::timestamp", "2024-03-31 00:30:00"),
+            ("extract(hour from ts)", "0"),
+            ("extract(hour from ts::timestamp)", "0"),
+            ("ts::timestamp = timestamp '2024-03-31 00:30:00'", "true"),
+        ] {
+            assert_value(&mut session, value, expected);
+        }
+    }
+
+    #[test]
+    fn formats_lose_no_part_of_a_time() {
+        let mut session = SqlSession::default();
+        session.run("create table t as select '01/02/2024 10' as s, '01/02/24 10 PM' as p").expect("a table");
+        for (value, expected) in [
+            ("to_timestamp('01/02/2024 10', '%d/%m/%Y %H')", "2024-02-01 10:00:00"),
+            ("to_timestamp(s, '%d/%m/%Y %H')", "2024-02-01 10:00:00"),
+            ("to_timestamp(p, '%d/%m/%y %I %p')", "2024-02-01 22:00:00"),
+            ("to_timestamp(s, '%Y', '%d/%m/%Y %-H')", "2024-02-01 10:00:00"),
+            ("to_timestamp(s || ':30', '%d/%m/%Y %H', '%d/%m/%Y %H:%M')", "2024-02-01 10:30:00"),
+            ("to_timestamp(s || ':30', '%d/%m/%Y %R')", "2024-02-01 10:30:00"),
+            ("to_timestamp(nullif(s, s), '%d/%m/%Y %H')", "NULL"),
+            ("to_timestamp('01/02/2024', '%d/%m/%Y')", "2024-02-01 00:00:00"),
+            ("to_unixtime('01/01/1970 01', '%d/%m/%Y %H')", "3600"),
+        ] {
+            assert_value(&mut session, value, expected);
+        }
+        for format in ["%d/%m/%Y %I", "%d/%m/%Y %M", "%d/%m/%Y %p", "%d/%m/%Y %H %S", "%d/%m/%Y %H:%M.%f"] {
+            let error = session.run(&format!("select to_timestamp(s, '{format}') from t"));
+            let error = error.expect_err("a part that would be left out");
+            assert_eq!(error.class(), "ValueError", "{error}");
+            assert!(error.to_string().contains("to_timestamp: the format"), "{error}");
+        }
+    }
+}
