@@ -19,6 +19,7 @@
 //! | columns that a projection computes for an operator | `below` |
 //! | columns and expressions of plans | `plans` |
 //! | times as texts, and clocks | `times` |
+//! | lists where texts are wanted | `lists` |
 //! | joins without a condition | `joins` |
 //! | names of columns in other letters | `letters` |
 //! | fields of columns behind the names of tables | `fields` |
@@ -72,6 +73,7 @@ mod laterals;
 mod letters;
 mod levels;
 mod limits;
+mod lists;
 mod materialized;
 mod missing_tables;
 mod mistakes;
@@ -300,7 +302,8 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
 /// The plan whose numbers have the types and the errors of SQL; its parameters have types.
 fn typed(plan: LogicalPlan) -> Result<LogicalPlan> {
     materialized::throughout(plan, |plan| {
-        overflow::with_checks(digits::with_digits(times::as_meant(plan)?)?)
+        let plan = lists::as_lists(times::as_meant(plan)?)?;
+        overflow::with_checks(digits::with_digits(plan)?)
     })
 }
 
