@@ -21,6 +21,7 @@
 //! | times as texts, and clocks | `times` |
 //! | lists where texts are wanted | `lists` |
 //! | joins without a condition | `joins` |
+//! | settings | `settings` |
 //! | names of columns in other letters | `letters` |
 //! | fields of columns behind the names of tables | `fields` |
 //! | names of rows that are compared with a value | `compared_names` |
@@ -91,6 +92,7 @@ mod row_texts;
 mod same_rows;
 mod session;
 mod session_table;
+mod settings;
 #[cfg(test)]
 mod small_tables;
 mod sort_keys;
@@ -235,6 +237,7 @@ fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
 fn prepared(state: &SessionState, text: &str, letters: &Letters, doubles: &Doubles) -> Result<Statement> {
     let mut statement = parsed(state, text)?;
     letters.write(&mut statement);
+    settings::write_zone(&mut statement).map_err(|error| mistakes::of_clause(error, text, state))?;
     let is_scalar = |name: &str| state.scalar_functions().contains_key(name);
     let understood = understood::understand(&mut statement, &is_scalar, doubles);
     understood.map_err(|error| mistakes::of_clause(error, text, state))?;

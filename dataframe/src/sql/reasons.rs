@@ -96,6 +96,9 @@ fn of_name(text: &str, state: &SessionState) -> Option<Told> {
         let text = format!("two columns {name:?}; give one of them another name, with AS");
         return Some(Told::plain(Error::Value(text)));
     }
+    if let Some(zone) = name("no time zone \"", "\"") {
+        return Some(Told::of_name(Error::Value(text.to_owned()), zone));
+    }
     if let Some(name) = name("The window ", " is not defined") {
         return Some(Told::of_name(
             Error::Value(format!("no window {name:?}; there is no WINDOW {name} AS (..)")),

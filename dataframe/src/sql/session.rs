@@ -2,7 +2,7 @@
 
 use super::change::{self, Change};
 use super::session_table::SessionTable;
-use super::{explain, files, keys, labels, row_texts, states};
+use super::{explain, files, keys, labels, row_texts, settings, states};
 use crate::engine::{block_on, block_on_deep, on_deep_stack, unless_cancelled};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, plan_stages_in};
@@ -234,6 +234,7 @@ impl SqlSession {
     }
 
     fn state(&self, statement: Statement) -> Result<SqlAnswer> {
+        settings::check(&statement)?;
         match statement {
             Statement::Execute(_) => {
                 let plan = LogicalPlan::Statement(statement);
@@ -243,12 +244,6 @@ impl SqlSession {
                     super::typed(super::floats::as_of_frames(frame.into_unoptimized_plan())?)
                 });
                 self.answer(typed?)
-            }
-            Statement::SetVariable(ref set) if set.variable.starts_with(RUNTIME) => {
-                Err(of_runtime(&set.variable))
-            }
-            Statement::ResetVariable(ref reset) if reset.variable.starts_with(RUNTIME) => {
-                Err(of_runtime(&reset.variable))
             }
             Statement::SetVariable(_)
             | Statement::ResetVariable(_)
@@ -418,15 +413,6 @@ impl std::fmt::Debug for SqlSession {
 
 fn rows_of(batch: RecordBatch) -> Result<SqlAnswer> {
     Ok(SqlAnswer::Rows(Table::new(&batch.schema(), &[batch], Vec::new())?))
-}
-
-/// Beginning of the names of settings that executors have in place of sessions.
-const RUNTIME: &str = "datafusion.runtime.";
-
-fn of_runtime(variable: &str) -> Error {
-    Error::NotImplemented(format!(
-        "{variable} is not a setting of a session: memory and disk are those of its executor"
-    ))
 }
 
 #[cfg(test)]
