@@ -1,7 +1,8 @@
 //! Formats of files of rows, as the endings of their names say, and the forms in which rows are shown.
 
 use clap::ValueEnum;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// Endings of compressed files, behind that of the format.
 const PACKED: [&str; 4] = [".gz", ".bz2", ".xz", ".zst"];
@@ -35,6 +36,36 @@ impl Format {
             "tsv" => Some(Format::Tsv),
             _ => None,
         }
+    }
+
+    /// The format of the files of a path that rows are read from: that of its ending; of a folder of this
+    /// machine without one, that of all of its visible files. `None` if they differ, or say none.
+    pub fn of_files(path: &str) -> Option<Format> {
+        let own = Format::of(path);
+        if own.is_some() || !path.ends_with('/') {
+            return own;
+        }
+        let (mut found, mut folders) = (None, vec![PathBuf::from(path)]);
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).ok()?.flatten() {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                if name.starts_with(['.', '_']) {
+                    continue;
+                }
+                // A link may lead to the folder that it is in.
+                if entry.file_type().ok()?.is_dir() {
+                    folders.push(entry.path());
+                    continue;
+                }
+                let format = Format::of(&name)?;
+                if found.is_some_and(|found| found != format) {
+                    return None;
+                }
+                found = Some(format);
+            }
+        }
+        found
     }
 }
 
@@ -128,6 +159,23 @@ mod tests {
         ] {
             assert_eq!(Format::of(path), format, "{path}");
         }
+    }
+
+    #[test]
+    fn files_of_a_folder_say_its_format() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = format!("{}/", folder.path().display());
+        assert_eq!(Format::of_files(&path), None);
+        fs::create_dir_all(folder.path().join("year=2024")).unwrap();
+        for name in ["a.csv", "year=2024/b.CSV.gz", ".c.json", "_done"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        assert_eq!(Format::of_files(&path), Some(Format::Csv));
+        assert_eq!(Format::of_files(path.trim_end_matches('/')), None);
+        fs::write(folder.path().join("year=2024/d.json"), "").unwrap();
+        assert_eq!(Format::of_files(&path), None);
+        assert_eq!(Format::of_files("no/such/folder/"), None);
+        assert_eq!(Format::of_files("s3://b/c.tsv"), Some(Format::Tsv));
     }
 
     #[test]

@@ -153,7 +153,7 @@ fn write(rows: &DataFrame, path: &str) -> Result<(), Error> {
 /// The frame of a file, a folder or a pattern. In SQL a text such as NA is a text: what is missing is empty.
 fn table(path: &str) -> DataFrame {
     let options = CsvOptions::new().keep_default_na(false);
-    match Format::of(path) {
+    match Format::of_files(path) {
         Some(Format::Csv) => read_csv(path, options),
         Some(Format::Tsv) => read_csv(path, options.sep(b'\t')),
         Some(Format::Json) => read_json(path),
