@@ -413,7 +413,9 @@ impl Error {
             ArrowError::ComputeError(text)
             | ArrowError::InvalidArgumentError(text)
             | ArrowError::ParseError(text)
-            | ArrowError::SchemaError(text) => Error::Value(text.clone()),
+            | ArrowError::SchemaError(text) => {
+                Error::Value(text.strip_prefix(OF_FUNCTION).unwrap_or(text).to_owned())
+            }
             other => Error::Value(other.to_string()),
         }
     }
@@ -422,6 +424,7 @@ impl Error {
 /// Beginnings of messages of kernels.
 const WRONG_VALUE: &str = "Cannot cast string ";
 const OVERFLOW: &str = "Overflow happened on: ";
+const OF_FUNCTION: &str = "Execution error: ";
 
 /// A text whose URLs have no user, no password and no query, which may be a signature.
 fn without_secrets(text: &str) -> String {
@@ -516,6 +519,12 @@ mod tests {
         let known = ["price".to_owned(), "volume".to_owned()].to_vec();
         let text = Error::Key { label: "prise".to_owned(), known }.to_string();
         assert_eq!(text, "no column \"prise\"; there are \"price\", \"volume\"; did you mean \"price\"?");
+    }
+
+    #[test]
+    fn errors_of_functions_are_told_without_their_kind() {
+        let error = ArrowError::ComputeError("Execution error: no root of -1".to_owned());
+        assert_eq!(Error::of_arrow(&error).to_string(), "no root of -1");
     }
 
     #[test]
