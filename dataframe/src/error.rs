@@ -1,5 +1,6 @@
 //! The one error type of frames.
 
+use crate::brief::{brief, without_secrets};
 use crate::sql_place::SqlPlace;
 use arrow::error::ArrowError;
 use datafusion::common::{Column, DataFusionError, SchemaError};
@@ -187,6 +188,12 @@ impl FileFault {
         }
     }
 
+    /// Whether the reason may tell of what is in the file.
+    fn is_of_content(self) -> bool {
+        use FileFault::{Corrupt, Encoding, Mismatch, Syntax, Unsupported};
+        matches!(self, Corrupt | Encoding | Mismatch | Syntax | Unsupported)
+    }
+
     /// The kind of an error of the file system.
     pub(crate) fn of_io(error: &std::io::Error) -> FileFault {
         use std::io::ErrorKind;
@@ -228,7 +235,9 @@ pub enum FunctionFault {
 impl Error {
     /// A failure with a file of a kind.
     pub(crate) fn file(path: &str, fault: FileFault, reason: impl std::fmt::Display) -> Error {
-        Error::File { path: without_secrets(path), fault, reason: without_secrets(&reason.to_string()) }
+        let reason = without_secrets(&reason.to_string());
+        let reason = if fault.is_of_content() { brief(reason) } else { reason };
+        Error::File { path: without_secrets(path), fault, reason }
     }
 
     /// A failure of the file system.
@@ -316,13 +325,13 @@ impl From<DataFusionError> for Error {
                     Error::NotImplemented("a text that is nested so deep is not supported".to_owned())
                 }
             },
-            DataFusionError::Execution(text) => Error::Value(text),
+            DataFusionError::Execution(text) => Error::Value(brief(text)),
             DataFusionError::ArrowError(inner, _) => Error::from(*inner),
             DataFusionError::External(inner) => match inner.downcast::<Error>() {
                 Ok(own) => *own,
                 Err(inner) => Error::Value(inner.to_string()),
             },
-            DataFusionError::ParquetError(inner) => Error::Value(format!("Parquet: {inner}")),
+            DataFusionError::ParquetError(inner) => Error::Value(brief(format!("Parquet: {inner}"))),
             DataFusionError::Context(_, inner) => Error::from(*inner),
             DataFusionError::Diagnostic(_, inner) => Error::from(*inner),
             DataFusionError::Shared(inner) => Error::from_shared(&inner),
@@ -363,6 +372,11 @@ fn without_operators(text: String) -> String {
 /// An error of ours on its way through operators of the library; [`Error::from`] gets it back.
 impl From<Error> for DataFusionError {
     fn from(error: Error) -> DataFusionError {
+        let error = match error {
+            // Functions tell of values, which files may have made.
+            Error::Value(text) => Error::Value(brief(text)),
+            error => error,
+        };
         DataFusionError::External(Box::new(error))
     }
 }
@@ -375,7 +389,7 @@ impl Error {
             DataFusionError::External(inner) if let Some(own) = inner.downcast_ref::<Error>() => own.clone(),
             DataFusionError::ArrowError(inner, _) => Error::of_arrow(inner),
             DataFusionError::NotImplemented(text) => Error::NotImplemented(without_operators(text.clone())),
-            DataFusionError::Execution(text) => Error::Value(text.clone()),
+            DataFusionError::Execution(text) => Error::Value(brief(text.clone())),
             DataFusionError::Plan(text) => of_plan(text.clone()),
             DataFusionError::Internal(text) => Error::Internal(text.clone()),
             other => Error::Value(other.to_string()),
@@ -401,8 +415,8 @@ impl Error {
         match error {
             ArrowError::ExternalError(inner) if let Some(own) = inner.downcast_ref::<Error>() => own.clone(),
             // The value is wrong, and not its type: "Cannot cast string 'x' to value of Int32 type".
-            ArrowError::CastError(text) if text.starts_with(WRONG_VALUE) => Error::Value(text.clone()),
-            ArrowError::CastError(text) => Error::Type(text.clone()),
+            ArrowError::CastError(text) if text.starts_with(WRONG_VALUE) => Error::Value(brief(text.clone())),
+            ArrowError::CastError(text) => Error::Type(brief(text.clone())),
             ArrowError::DivideByZero => Error::ZeroDivision("division by zero".to_owned()),
             ArrowError::ArithmeticOverflow(text) => {
                 let text = text.strip_prefix(OVERFLOW).unwrap_or(text);
@@ -414,9 +428,9 @@ impl Error {
             | ArrowError::InvalidArgumentError(text)
             | ArrowError::ParseError(text)
             | ArrowError::SchemaError(text) => {
-                Error::Value(text.strip_prefix(OF_FUNCTION).unwrap_or(text).to_owned())
+                Error::Value(brief(text.strip_prefix(OF_FUNCTION).unwrap_or(text).to_owned()))
             }
-            other => Error::Value(other.to_string()),
+            other => Error::Value(brief(other.to_string())),
         }
     }
 }
@@ -425,30 +439,6 @@ impl Error {
 const WRONG_VALUE: &str = "Cannot cast string ";
 const OVERFLOW: &str = "Overflow happened on: ";
 const OF_FUNCTION: &str = "Execution error: ";
-
-/// A text whose URLs have no user, no password and no query, which may be a signature.
-fn without_secrets(text: &str) -> String {
-    const SCHEME_END: &str = "://";
-    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some(at) = rest.find(SCHEME_END) {
-        let (before, after) = rest.split_at(at + SCHEME_END.len());
-        shown.push_str(before);
-        let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | ')');
-        let (url, after) = after.split_at(after.find(is_end).unwrap_or(after.len()));
-        let host_end = url.find(['/', '?']).unwrap_or(url.len());
-        let url = url[..host_end].rfind('@').map_or(url, |user| &url[user + 1..]);
-        // Servers take a scheme in any letters.
-        let scheme = before.to_ascii_lowercase();
-        let is_web = scheme.ends_with("http://") || scheme.ends_with("https://");
-        match url.find('?').filter(|_| is_web) {
-            Some(query) => shown.extend([&url[..query], "?.."]),
-            None => shown.push_str(url),
-        }
-        rest = after;
-    }
-    shown.push_str(rest);
-    shown
-}
 
 fn from_schema(error: SchemaError) -> Error {
     match error {
@@ -486,7 +476,12 @@ fn no_such_table(table: &str, label: &str, columns: &[Column]) -> Error {
 /// Labels for a message: the first of them, if there are many.
 pub(crate) fn quoted(labels: &[String]) -> String {
     const SHOWN: usize = 12;
-    let mut text = labels.iter().take(SHOWN).map(|label| format!("{label:?}")).collect::<Vec<_>>().join(", ");
+    let mut text = labels
+        .iter()
+        .take(SHOWN)
+        .map(|label| format!("{:?}", brief(label.clone())))
+        .collect::<Vec<_>>()
+        .join(", ");
     if labels.len() > SHOWN {
         text.push_str(&format!(" and {} more", labels.len() - SHOWN));
     }
@@ -496,7 +491,7 @@ pub(crate) fn quoted(labels: &[String]) -> String {
 /// A suggestion for a label that was probably mistyped.
 fn nearest_text(label: &str, known: &[String]) -> String {
     nearest(label, known.iter().map(String::as_str))
-        .map(|best| format!("; did you mean {best:?}?"))
+        .map(|best| format!("; did you mean {:?}?", brief(best.to_owned())))
         .unwrap_or_default()
 }
 

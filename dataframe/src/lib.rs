@@ -26,6 +26,7 @@
 #![warn(missing_docs)]
 
 mod bar;
+mod brief;
 mod engine;
 mod engine_future;
 mod error;

@@ -253,18 +253,18 @@ fn check_labels(labels: &[String], options: &CsvOptions) -> Result<()> {
     Ok(())
 }
 
-/// The columns of files of JSON lines.
+/// The columns of files of JSON, and whether one of them is an array.
 pub(super) async fn of_json(
     store: &Arc<dyn ObjectStore>,
     place: &Place,
     found: &[Found],
     form: &Arc<TextForm>,
     bytes: u64,
-) -> Result<SchemaRef> {
+) -> Result<(SchemaRef, bool)> {
     let texts = found.iter().map(|file| text(store, place, file, form)).collect();
-    let schema = sample::of_json(&place.text, texts, bytes, None).await?;
+    let (schema, is_array) = sample::of_json(&place.text, texts, bytes, None).await?;
     check(&place.text, &schema)?;
-    Ok(schema)
+    Ok((schema, is_array))
 }
 
 /// Columns of a file, at most.

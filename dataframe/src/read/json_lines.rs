@@ -1,4 +1,4 @@
-//! JSON lines as tables of statements.
+//! JSON as tables of statements.
 //!
 //! The library would read them by a reader of its own, which rounds whole numbers that have no sign, cuts
 //! fractions, and finds types in the first thousand lines. Here they are read as frames read them.
@@ -6,7 +6,8 @@
 use super::options::{INFER_BYTES_DEFAULT, MAX_LINE_DEFAULT};
 use crate::engine_future::EngineFuture;
 use crate::scan::{
-    Bad, Charset, Columns, Compression, Encoding, Text, TextForm, TextKind, TextSource, is_compressed, sample,
+    Bad, Charset, Columns, Compression, Encoding, JsonForm, Text, TextForm, TextKind, TextSource,
+    is_compressed, sample,
 };
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
@@ -28,10 +29,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The form of JSON lines.
-pub(super) fn form(columns: Columns, compression: Compression) -> TextForm {
+/// The form of JSON.
+pub(super) fn form(form: JsonForm, compression: Compression) -> TextForm {
     let encoding = Encoding { charset: Charset::Utf8, bad: Bad::Error };
-    TextForm { kind: TextKind::Json(columns), encoding, compression, max_line: MAX_LINE_DEFAULT }
+    TextForm { kind: TextKind::Json(form), encoding, compression, max_line: MAX_LINE_DEFAULT }
 }
 
 /// Makes the format that `STORED AS JSON` names.
@@ -57,8 +58,11 @@ impl FileFormatFactory for JsonLinesFactory {
             return internal_err!("another format in the place of JSON");
         };
         if !format.is_newline_delimited() {
-            // The library would read one, but write lines.
-            return not_impl_err!("a file of JSON that is one array is not supported: lines of objects are");
+            // Lines are written, and a file shows by itself that it is an array.
+            return not_impl_err!(
+                "a file of JSON that is one array is not supported with NEWLINE_DELIMITED: lines of objects are \
+                 written, and arrays are read without the option"
+            );
         }
         Ok(Arc::new(JsonLines::new(format.options().clone())))
     }
@@ -68,17 +72,23 @@ impl FileFormatFactory for JsonLinesFactory {
     }
 }
 
-/// Files of JSON lines, which the library writes.
+/// Files of JSON, which the library writes as lines.
 #[derive(Debug)]
 struct JsonLines {
     library: JsonFormat,
     /// Whether the columns were found in the files, and not declared.
     found: AtomicBool,
+    /// Whether one of the files is an array.
+    is_array: AtomicBool,
 }
 
 impl JsonLines {
     fn new(options: JsonOptions) -> JsonLines {
-        JsonLines { library: JsonFormat::default().with_options(options), found: AtomicBool::new(false) }
+        JsonLines {
+            library: JsonFormat::default().with_options(options),
+            found: AtomicBool::new(false),
+            is_array: AtomicBool::new(false),
+        }
     }
 
     fn form(&self, columns: Columns) -> Arc<TextForm> {
@@ -89,7 +99,8 @@ impl JsonLines {
             CompressionTypeVariant::ZSTD => Compression::Zstd,
             CompressionTypeVariant::UNCOMPRESSED => Compression::ByName,
         };
-        Arc::new(form(columns, compression))
+        let is_array = self.is_array.load(Ordering::Relaxed);
+        Arc::new(form(JsonForm { columns, is_array }, compression))
     }
 
     async fn columns(&self, store: &Arc<dyn ObjectStore>, files: &[ObjectMeta]) -> EngineResult<SchemaRef> {
@@ -105,7 +116,8 @@ impl JsonLines {
         let texts: Vec<Text> = files.iter().map(text).collect();
         let place = texts.first().map_or_else(String::new, |text| text.path.clone());
         let rows = self.library.options().schema_infer_max_rec;
-        let found = sample::of_json(&place, texts, INFER_BYTES_DEFAULT, rows).await?;
+        let (found, is_array) = sample::of_json(&place, texts, INFER_BYTES_DEFAULT, rows).await?;
+        self.is_array.store(is_array, Ordering::Relaxed);
         self.found.store(true, Ordering::Relaxed);
         Ok(found)
     }

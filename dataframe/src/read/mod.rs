@@ -5,7 +5,7 @@
 //! | choices of users | `options` |
 //! | paths, patterns, folders with values | `places` |
 //! | names and types of columns | `columns` |
-//! | JSON lines as tables of statements | `json_lines` |
+//! | JSON as tables of statements | `json_lines` |
 //! | footers of Parquet | `parquet` |
 //! | the table that is planned | `table` |
 
@@ -22,7 +22,7 @@ pub use options::CsvOptions;
 use crate::engine::{Settings, block_on, session};
 use crate::error::{Error, FileFault, Result};
 use crate::frame::{DataFrame, Frame};
-use crate::scan::{Columns, Compression, store};
+use crate::scan::{Columns, Compression, JsonForm, store};
 use crate::scanned::ScannedTable;
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::avro::AvroFormat;
@@ -100,17 +100,23 @@ pub fn read_parquet(path: &str) -> DataFrame {
     }))
 }
 
-/// A frame of files with one JSON object a line: a path, a folder, a pattern with `*`, or a URL.
+/// A frame of files of JSON, each of an object a line or of one array of objects: a path, a folder, a pattern
+/// with `*`, or a URL.
 ///
+/// Both forms are read block by block; an array is not cut between tasks.
 /// Files that end with `.gz`, `.bz2`, `.xz` or `.zst` are decompressed.
 #[track_caller]
 pub fn read_json(path: &str) -> DataFrame {
     DataFrame::new(Opened::at(path).and_then(|opened| {
-        let form = Arc::new(json_lines::form(Columns::Found, Compression::ByName));
+        let form = |is_array: bool| {
+            let form = JsonForm { columns: Columns::Found, is_array };
+            Arc::new(json_lines::form(form, Compression::ByName))
+        };
         let bytes = options::INFER_BYTES_DEFAULT;
-        let schema = columns::of_json(&opened.store, &opened.place, &opened.found, &form, bytes);
-        let schema = block_on(schema)?;
-        opened.frame(Format::Text(form), schema)
+        let lines = form(false);
+        let found = columns::of_json(&opened.store, &opened.place, &opened.found, &lines, bytes);
+        let (schema, is_array) = block_on(found)?;
+        opened.frame(Format::Text(form(is_array)), schema)
     }))
 }
 

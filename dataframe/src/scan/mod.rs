@@ -5,7 +5,7 @@
 //! | places and their credentials | `storage` |
 //! | files of one plan | `listings` |
 //! | one file after the other, errors that name it | `files` |
-//! | CSV and JSON lines | `text` |
+//! | CSV and JSON | `text` |
 //! | Arrow's IPC | `ipc` |
 //! | times of 96 bits in Parquet | `old_times` |
 
@@ -22,6 +22,6 @@ pub(crate) use listings::Listings;
 pub use storage::STORAGE_VARIABLES;
 pub(crate) use storage::{from_store, is_on_disk, store, store_at};
 pub(crate) use text::{
-    Bad, Charset, Classes, Columns, Compression, CsvForm, Encoding, NA_DEFAULT, Numbers, Text, TextForm,
-    TextKind, TextSource, is_compressed, sample,
+    Bad, Charset, Classes, Columns, Compression, CsvForm, Encoding, JsonForm, NA_DEFAULT, Numbers, Text,
+    TextForm, TextKind, TextSource, is_compressed, sample,
 };

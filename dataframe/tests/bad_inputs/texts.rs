@@ -1,7 +1,8 @@
-//! CSV and JSON lines.
+//! CSV and JSON.
 
 use crate::{Bad, CORRUPT, Expected, check, collected};
 use std::fs;
+use std::io::Write as _;
 use tharsis_dataframe::{CsvOptions, DataFrame, Table, read_csv, read_json};
 
 const SYNTAX: Expected = Expected::Error(&["ParserError"]);
@@ -83,6 +84,14 @@ const CSV: &[Bad] = &[
 
 const JSON: &[Bad] = &[
     Bad { name: "no object", file: "t.json", make: || b"[1, 2]\n".to_vec(), expected: CORRUPT },
+    Bad {
+        name: "array that does not end",
+        file: "t.json",
+        make: || b"[{\"a\":1},".to_vec(),
+        expected: CORRUPT,
+    },
+    Bad { name: "two arrays", file: "t.json", make: || b"[{\"a\":1}] []".to_vec(), expected: CORRUPT },
+    Bad { name: "array without commas", file: "t.json", make: || b"[{} {}]".to_vec(), expected: CORRUPT },
     Bad { name: "cut object", file: "t.json", make: || b"{\"a\":1}\n{\"a\":".to_vec(), expected: CORRUPT },
     Bad { name: "garbage", file: "t.json", make: || b"\x00\x01\x02".to_vec(), expected: CORRUPT },
     Bad {
@@ -132,6 +141,28 @@ fn a_line_of_four_gib_is_refused_without_the_memory_for_it() {
         assert!(error.to_string().contains("max_line"), "{error}");
         assert!(peak_bytes < crate::PEAK_BYTES, "{peak_bytes} bytes");
     }
+}
+
+#[test]
+fn an_array_is_read_object_by_object() {
+    let _alone = crate::alone();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.json").display().to_string();
+    let (rows, filler) = (96_000, "x".repeat(1_000));
+    {
+        let mut file = std::io::BufWriter::new(fs::File::create(&path).unwrap());
+        for n in 0..rows {
+            let before = if n == 0 { '[' } else { ',' };
+            write!(file, "{before}{{\"a\":{n},\"b\":\"{filler}\"}}").unwrap();
+        }
+        file.write_all(b"]").unwrap();
+        file.flush().unwrap();
+    }
+    let (found, peak_bytes) = crate::with_peak(|| collected(&read_json(&path).select(["a"])));
+    assert_eq!(found.unwrap().len(), rows);
+    // All of the file is on one line.
+    let bytes = fs::metadata(&path).unwrap().len() as usize;
+    assert!(90 << 20 < bytes && peak_bytes < bytes * 2 / 3, "{peak_bytes} bytes for a file of {bytes}");
 }
 
 fn ints(table: &Table, label: &str) -> Vec<Option<i64>> {

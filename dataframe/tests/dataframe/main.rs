@@ -13,6 +13,7 @@ mod frames;
 mod functions;
 mod grammar;
 mod groups;
+mod json_arrays;
 mod large_sorts;
 mod numbers;
 mod pandas;

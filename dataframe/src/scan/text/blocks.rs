@@ -1,7 +1,8 @@
 //! The bytes of a text, block by block: from where it is, decompressed, in the encoding that readers want.
 
 use super::encoding::Decoder;
-use super::form::{Compression, TextForm};
+use super::form::{Compression, TextForm, TextKind};
+use super::json_array::{ArrayLines, Fault};
 use crate::error::{Error, FileFault, Result};
 use crate::scan::storage::{cause, from_store};
 use datafusion::common::DataFusionError;
@@ -21,6 +22,8 @@ pub(super) struct Blocks {
     is_compressed: bool,
     bytes: Bytes_,
     decoder: Decoder,
+    /// Of JSON from its begin, which may be an array.
+    array: Option<ArrayLines>,
     /// The end of a block within a character.
     rest: Vec<u8>,
     /// Bytes that were read, after decompression.
@@ -80,7 +83,14 @@ impl Blocks {
             }
         };
         let (path, decoder) = (path.to_owned(), Decoder::new(form.encoding));
-        Ok(Blocks { path, is_compressed, bytes, decoder, rest: Vec::new(), position, ended: false })
+        let may_be_array = position == 0 && matches!(&form.kind, TextKind::Json(_));
+        let array = may_be_array.then(ArrayLines::new);
+        Ok(Blocks { path, is_compressed, bytes, decoder, array, rest: Vec::new(), position, ended: false })
+    }
+
+    /// Whether the file is one array of JSON, whose objects are lines here.
+    pub(super) fn is_array(&self) -> bool {
+        self.array.as_ref().is_some_and(ArrayLines::is_array)
     }
 
     /// Appends the next block; gives whether there was one.
@@ -119,6 +129,13 @@ impl Blocks {
                 Error::file(&self.path, FileFault::Encoding, reason)
             })?;
             self.rest = block[done..].to_vec();
+        }
+        if let Some(array) = &mut self.array {
+            let corrupt = |fault: Fault| Error::file(&self.path, FileFault::Corrupt, fault);
+            array.rewrite(&mut text[before..]).map_err(corrupt)?;
+            if self.ended {
+                array.check_end().map_err(corrupt)?;
+            }
         }
         Ok(!self.ended)
     }

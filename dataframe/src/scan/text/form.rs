@@ -4,7 +4,7 @@ use super::encoding::{Bad, Charset, Encoding};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The form of CSV or JSON lines.
+/// The form of CSV or JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TextForm {
     pub(crate) kind: TextKind,
@@ -29,10 +29,18 @@ pub(crate) enum Compression {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TextKind {
     Csv(CsvForm),
-    Json(Columns),
+    Json(JsonForm),
 }
 
-/// The origin of the columns of JSON lines.
+/// The form of JSON: lines of objects, or one array of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct JsonForm {
+    pub(crate) columns: Columns,
+    /// Whether a file that was looked at is an array: its records cannot be found from its middle.
+    pub(crate) is_array: bool,
+}
+
+/// The origin of the columns of JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Columns {
     /// The first lines: others have no other fields, and values of no other kinds.
@@ -72,11 +80,16 @@ impl Numbers {
 impl TextForm {
     /// Whether a file may be cut anywhere: where a record begins can be found from the bytes around.
     ///
-    /// A comment hides quotes, so a text with comments is read as a whole. Bytes that change their number
+    /// A comment hides quotes, so a text with comments is read as a whole, and so is an array of JSON, whose
+    /// objects may have any brackets around them. Bytes that change their number
     /// on the way would shift the cuts.
     pub(crate) fn can_be_cut(&self) -> bool {
         let plain = self.encoding == Encoding { charset: Charset::Utf8, bad: Bad::Error };
-        plain && !matches!(&self.kind, TextKind::Csv(form) if form.comment.is_some())
+        let kind = match &self.kind {
+            TextKind::Csv(form) => form.comment.is_none(),
+            TextKind::Json(form) => !form.is_array,
+        };
+        plain && kind
     }
 }
 

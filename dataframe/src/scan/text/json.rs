@@ -40,9 +40,9 @@ impl JsonDecoder {
         Ok(JsonDecoder { path: path.to_owned(), schema, projection, batch_rows, columns, expected })
     }
 
-    /// The batches of whole lines.
-    pub(super) fn decode(&mut self, lines: &[u8], place: Place) -> Result<Vec<RecordBatch>> {
-        self.decoded(lines).map_err(|error| self.unreadable(lines, place, &error))
+    /// The batches of whole lines. An error names one as `unit` and a number.
+    pub(super) fn decode(&mut self, lines: &[u8], place: Place, unit: &str) -> Result<Vec<RecordBatch>> {
+        self.decoded(lines).map_err(|error| self.unreadable(lines, place, unit, &error))
     }
 
     fn decoded(&self, lines: &[u8]) -> std::result::Result<Vec<RecordBatch>, ArrowError> {
@@ -64,7 +64,7 @@ impl JsonDecoder {
     }
 
     /// The error for lines of which at least one cannot be read.
-    fn unreadable(&self, lines: &[u8], place: Place, error: &ArrowError) -> Error {
+    fn unreadable(&self, lines: &[u8], place: Place, unit: &str, error: &ArrowError) -> Error {
         let begins = std::iter::once(0);
         let breaks = lines.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
         let mut begins: Vec<usize> = begins.chain(breaks).collect();
@@ -79,7 +79,7 @@ impl JsonDecoder {
                 let line = &lines[begins[at]..begins.get(at + 1).copied().unwrap_or(lines.len())];
                 if let Err(error) = self.decoded(line) {
                     let reason = match place.lines {
-                        Some(before) => format!("line {}: {error}", before + at as u64 + 1),
+                        Some(before) => format!("{unit} {}: {error}", before + at as u64 + 1),
                         None => format!("the line at byte {}: {error}", place.position + begins[at] as u64),
                     };
                     return Error::file(&self.path, FileFault::Corrupt, reason);

@@ -23,10 +23,11 @@ enum Decoder {
 }
 
 impl Decoder {
-    fn decode(&mut self, records: &[u8], place: Place) -> Result<Vec<RecordBatch>> {
+    /// The batches of records, of which an error names one as `unit` and a number.
+    fn decode(&mut self, records: &[u8], place: Place, unit: &str) -> Result<Vec<RecordBatch>> {
         match self {
             Decoder::Csv(decoder) => decoder.decode(records, place),
-            Decoder::Json(decoder) => decoder.decode(records, place),
+            Decoder::Json(decoder) => decoder.decode(records, place, unit),
         }
     }
 }
@@ -47,8 +48,8 @@ impl Reader {
                 let decoder = CsvDecoder::new(&text.path, form, schema, projection, *batch_rows);
                 Decoder::Csv(Box::new(decoder))
             }
-            TextKind::Json(columns) => {
-                let decoder = JsonDecoder::new(&text.path, schema, projection, *batch_rows, *columns)?;
+            TextKind::Json(form) => {
+                let decoder = JsonDecoder::new(&text.path, schema, projection, *batch_rows, form.columns)?;
                 Decoder::Json(decoder)
             }
         };
@@ -58,16 +59,26 @@ impl Reader {
 
     /// The next batch.
     pub(super) async fn next(mut self) -> Result<Option<(RecordBatch, Reader)>> {
+        let error = match self.batch().await {
+            Ok(batch) => return Ok(batch.map(|batch| (batch, self))),
+            Err(error) => error,
+        };
+        let is_array = self.text.is_part_of_array().await?;
+        Err(if is_array { self.text.uncut() } else { error })
+    }
+
+    async fn batch(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(batch) = self.made.pop_front() {
-                return Ok(Some((batch, self)));
+                return Ok(Some(batch));
             }
             let Some((records, place)) = self.records.next().await? else { return Ok(None) };
-            let mut made = self.decoder.decode(&records, place);
+            let unit = self.records.unit();
+            let mut made = self.decoder.decode(&records, place, unit);
             if place.lines.is_none() && made.is_err() {
                 // Once more, to name the line.
                 let lines = self.text.lines_before(place.position).await?;
-                made = self.decoder.decode(&records, Place { lines: Some(lines), ..place });
+                made = self.decoder.decode(&records, Place { lines: Some(lines), ..place }, unit);
             }
             for batch in made?.into_iter().filter(|batch| 0 < batch.num_rows()) {
                 self.made.push_back(as_frames_have_it(&batch)?);

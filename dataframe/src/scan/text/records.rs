@@ -4,6 +4,7 @@ use super::blocks::Blocks;
 use super::csv::{Place, fields, first, marks};
 use super::form::{TextForm, TextKind};
 use super::json;
+use super::json_array;
 use super::scanner::{Marks, Scanned, Scanner, breaks, guess};
 use crate::error::{Error, FileFault, Result};
 use crate::scan::storage::from_store;
@@ -32,8 +33,19 @@ impl Text {
     }
 
     /// The error for a file that has to be read as a whole.
-    fn uncut(&self) -> Error {
+    pub(super) fn uncut(&self) -> Error {
         Error::Uncut { path: self.path.clone() }
+    }
+
+    /// Whether this is a later part of a file that is one array of JSON: only its first part can tell.
+    pub(super) async fn is_part_of_array(&self) -> Result<bool> {
+        let is_later = self.range.as_ref().is_some_and(|range| 0 < range.start);
+        if !is_later || !matches!(&self.form.kind, TextKind::Json(_)) {
+            return Ok(false);
+        }
+        let begin = self.store.get_range(&self.location, 0..self.bytes.min(BEGIN_BYTES)).await;
+        let begin = begin.map_err(|error| from_store(&self.path, &error))?;
+        Ok(json_array::begins(&begin))
     }
 
     fn syntax(&self, reason: String) -> Error {
@@ -101,6 +113,8 @@ pub(super) struct Records {
     /// Lines that are still to be left out, and whether one of them goes on within quotes.
     skip: usize,
     skip_quoted: bool,
+    /// Whether the file is one array of JSON, whose objects are the records.
+    is_array: bool,
     /// The labels that the next record must have.
     header: Option<Vec<String>>,
 }
@@ -135,6 +149,7 @@ impl Records {
             lines: 0,
             skip,
             skip_quoted: false,
+            is_array: false,
             header,
         })
     }
@@ -144,6 +159,10 @@ impl Records {
         while let Some(blocks) = &mut self.blocks {
             let from = self.pending.len();
             let is_end = !blocks.next(&mut self.pending).await?;
+            self.is_array = blocks.is_array();
+            if self.is_array && self.text.cut().is_some() {
+                return Err(self.text.uncut());
+            }
             let from = self.without_begin(from, is_end);
             if 0 < self.skip && !is_end {
                 continue;
@@ -264,7 +283,17 @@ impl Records {
             Some(before) => before,
             None => self.text.lines_before(self.start).await?,
         };
-        Ok(format!("line {}", before + lines + 1))
+        Ok(format!("{} {}", self.unit(), before + lines + 1))
+    }
+
+    /// Whether the file is one array of JSON, as far as it was read.
+    pub(super) fn is_array(&self) -> bool {
+        self.is_array
+    }
+
+    /// The word for a record in errors.
+    pub(super) fn unit(&self) -> &'static str {
+        if self.is_array { "object" } else { "line" }
     }
 
     /// Bytes of the header, if it comes first in the records.
@@ -315,3 +344,5 @@ pub(super) fn labels(fields: &[String]) -> Vec<String> {
 
 /// Bytes around a cut in which a record has to begin.
 const WINDOW_BYTES: u64 = 256 << 10;
+/// Bytes of a file that show whether it is an array.
+const BEGIN_BYTES: u64 = 4 << 10;

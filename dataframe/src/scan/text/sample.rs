@@ -97,15 +97,15 @@ fn texts(text: &Text, form: &CsvForm, width: usize) -> CsvDecoder {
     CsvDecoder::new(&text.path, form, &Arc::new(Schema::new(fields)), &projection, SAMPLE_ROWS)
 }
 
-/// The columns of files of JSON lines, by so many bytes of them, as if they were one file; of only so many
-/// rows, if a number is given.
+/// The columns of files of JSON, by so many bytes of them, as if they were one file; of only so many rows, if
+/// a number is given. Gives whether one of them is an array, too.
 pub(crate) async fn of_json(
     place: &str,
     texts: Vec<Text>,
     bytes: u64,
     rows: Option<usize>,
-) -> Result<SchemaRef> {
-    let mut sample = Vec::new();
+) -> Result<(SchemaRef, bool)> {
+    let (mut sample, mut is_array) = (Vec::new(), false);
     let mut files: Vec<(String, Range<usize>)> = Vec::new();
     for text in texts {
         let begin = sample.len();
@@ -115,6 +115,7 @@ pub(crate) async fn of_json(
         {
             sample.extend_from_slice(&lines);
         }
+        is_array |= records.is_array();
         if begin < sample.len() && !sample.ends_with(b"\n") {
             sample.push(b'\n');
         }
@@ -142,7 +143,7 @@ pub(crate) async fn of_json(
         })
     });
     let fields = typed.collect::<Result<Vec<FieldRef>>>()?;
-    Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
+    Ok((Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())), is_array))
 }
 
 /// The numbers of what the library takes for floats: it has no larger integers than those of 64 bits with a

@@ -19,7 +19,7 @@ use object_store::ObjectStore;
 use std::fmt;
 use std::sync::Arc;
 
-/// Files of CSV or JSON lines.
+/// Files of CSV or JSON.
 #[derive(Clone, Debug)]
 pub(crate) struct TextSource {
     form: Arc<TextForm>,
