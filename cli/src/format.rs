@@ -90,6 +90,17 @@ pub enum Shown {
     Arrow,
 }
 
+/// Whether a file that rows are written to has them in a form. An array of objects is written by no file: it
+/// has an object a line.
+pub fn is_form_of(path: &str, shown: Shown) -> bool {
+    matches!(
+        (Format::of(path), shown),
+        (Some(Format::Csv), Shown::Csv)
+            | (Some(Format::Tsv), Shown::Tsv)
+            | (Some(Format::Json), Shown::Jsonl)
+    )
+}
+
 /// The end of a file's name that says its format, in lower case.
 fn ending(path: &str) -> String {
     let lower = path.to_ascii_lowercase();
@@ -176,6 +187,23 @@ mod tests {
         assert_eq!(Format::of_files(&path), None);
         assert_eq!(Format::of_files("no/such/folder/"), None);
         assert_eq!(Format::of_files("s3://b/c.tsv"), Some(Format::Tsv));
+    }
+
+    #[test]
+    fn a_file_has_one_form() {
+        for (path, shown) in [("a.csv.gz", Shown::Csv), ("a.tsv", Shown::Tsv), ("a.json", Shown::Jsonl)] {
+            assert!(is_form_of(path, shown), "{path}");
+        }
+        let other = [
+            ("a.csv", Shown::Json),
+            ("a.json", Shown::Json),
+            ("a.parquet", Shown::Csv),
+            ("a.arrow", Shown::Arrow),
+            ("folder/", Shown::Table),
+        ];
+        for (path, shown) in other {
+            assert!(!is_form_of(path, shown), "{path}");
+        }
     }
 
     #[test]

@@ -84,6 +84,15 @@ pub enum Refusal {
     #[cfg(feature = "frames")]
     #[error("--format arrow: a terminal cannot show it; write it to a file or a pipe")]
     ArrowOnTerminal,
+    /// A file whose ending says another format than an option.
+    #[cfg(feature = "frames")]
+    #[error(
+        "-o {path}: its ending says the format of the rows, and --format says another one; leave --format out"
+    )]
+    TwoFormats {
+        /// The file.
+        path: String,
+    },
     /// Statements with which nothing can be done.
     #[cfg(feature = "frames")]
     #[error("the statements: {problem}")]
@@ -346,7 +355,10 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
             #[cfg(feature = "frames")]
             Refusal::Interrupted => INTERRUPTED,
             #[cfg(feature = "frames")]
-            Refusal::ArrowOnTerminal | Refusal::Statements { .. } | Refusal::Unreadable { .. } => WRONG_INPUT,
+            Refusal::ArrowOnTerminal
+            | Refusal::Statements { .. }
+            | Refusal::TwoFormats { .. }
+            | Refusal::Unreadable { .. } => WRONG_INPUT,
             Refusal::NoNode { .. }
             | Refusal::NodeGone { .. }
             | Refusal::NotAdmitted { .. }

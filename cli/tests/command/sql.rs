@@ -179,6 +179,37 @@ fn a_file_takes_the_rows_of_one_query() {
 }
 
 #[test]
+fn csv_is_the_same_at_each_door() {
+    let home = Home::new();
+    let query = "select timestamp '2024-03-30 01:02:03' as t, true as b, ['x', null] as l, {'a': 1} as s";
+    let shown = home.run(["sql", query, "--format", "csv"]);
+    let wanted = "t,b,l,s\n2024-03-30 01:02:03,True,\"[\"\"x\"\",null]\",\"{\"\"a\"\":1}\"\n";
+    assert_eq!((shown.status, shown.out.as_str()), (0, wanted), "{}", shown.err);
+    assert_eq!(home.run(["sql", query, "-o", "-"]).out, wanted);
+    let file = home.text("t.csv");
+    let written = home.run(["sql", query, "-o", &file]);
+    assert_eq!(written.status, 0, "{}", written.err);
+    assert_eq!(fs::read_to_string(&file).unwrap(), wanted);
+    for form in ["json", "table"] {
+        let ended = home.run(["sql", "select 1 as a", "-o", &file, "--format", form]);
+        assert_eq!(ended.status, 2, "{}", ended.err);
+        assert!(ended.err.contains("leave --format out"), "{}", ended.err);
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), wanted, "it stays");
+    assert_eq!(home.run(["sql", "select 1 as a", "-o", &file, "--format", "csv"]).status, 0);
+}
+
+#[test]
+fn an_array_that_the_command_writes_is_read_again() {
+    let home = Home::new();
+    let shown = home.run(["sql", "select value as a from generate_series(1, 3000)", "--format", "json"]);
+    fs::write(home.path("own.json"), &shown.out).unwrap();
+    let query = format!("select sum(a) as sum from '{}'", home.text("own.json"));
+    let ended = home.run(["sql", &query, "--format", "csv"]);
+    assert_eq!((ended.status, ended.out.as_str()), (0, "sum\n4501500\n"), "{}", ended.err);
+}
+
+#[test]
 fn a_pipe_gets_all_rows_and_a_table_as_many_as_asked_for() {
     let home = Home::new();
     let query = "select value from generate_series(1, 200) order by value";

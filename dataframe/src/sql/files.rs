@@ -1,7 +1,7 @@
 //! The files that statements write, which are made elsewhere and moved when they are complete.
 
 use crate::error::{Error, Result};
-use crate::write::Staged;
+use crate::write::{DATE_TIME, Staged};
 use arrow::datatypes::Schema;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
@@ -17,6 +17,27 @@ pub(super) fn of_copy(copy: &CopyTo) -> Result<Staged> {
     let path = local(&url, "COPY")?;
     let is_file = copy.partition_by.is_empty() && !url.is_collection() && url.file_extension().is_some();
     if is_file { Staged::file(&path) } else { Staged::folder(&path) }
+}
+
+/// A `COPY` to CSV with times as frames write them; refused for columns that the library does not write.
+pub(super) fn as_frames_write(mut copy: CopyTo) -> Result<CopyTo> {
+    if copy.file_type.get_ext() != "csv" {
+        return Ok(copy);
+    }
+    let nested = copy.input.schema().fields().iter().find(|field| field.data_type().is_nested());
+    if let Some(field) = nested {
+        return Err(Error::NotImplemented(format!(
+            "COPY of column {:?} to CSV is not supported, since it has lists or objects: write JSON or Parquet",
+            field.name()
+        )));
+    }
+    for (option, format) in [
+        ("format.timestamp_format", DATE_TIME.to_owned()),
+        ("format.timestamp_tz_format", format!("{DATE_TIME}%:z")),
+    ] {
+        copy.options.entry(option.to_owned()).or_insert(format);
+    }
+    Ok(copy)
 }
 
 /// The place of the files of an `INSERT`, and the table that it adds rows to in the place of this one; none

@@ -374,6 +374,7 @@ impl SqlSession {
     }
 
     fn copy(&self, copy: CopyTo) -> Result<SqlAnswer> {
+        let copy = files::as_frames_write(copy)?;
         labels::check_different(copy.input.schema().fields())?;
         let staged = files::of_copy(&copy)?;
         let input = Arc::new(self.resident_plan(&copy.input)?);

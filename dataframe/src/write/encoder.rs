@@ -1,13 +1,10 @@
 //! One file of a format, and several of them as one.
 
 use super::arrow_file::ArrowFile;
-use super::dictionaries;
 use super::options::{Compression, FileFormat, FileSpec, TextForm};
-use crate::error::Result;
-use crate::length_text::{LengthForm, length_texts};
-use crate::value::without_nan;
-use arrow::array::{Array, ArrayRef, AsArray, MutableArrayData, RecordBatch, StringArray, make_array};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use super::{csv, dictionaries};
+use arrow::array::{Array, MutableArrayData, RecordBatch, make_array};
+use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::FileReader;
 use datafusion::common::Result as EngineResult;
 use datafusion::common::parsers::CompressionTypeVariant;
@@ -155,7 +152,7 @@ impl TextFile {
 
     fn write(&mut self, batch: &RecordBatch) -> EngineResult<()> {
         match &self.form {
-            Some(form) => write_csv(&mut self.buffer, &as_pandas(batch)?, form, self.header)?,
+            Some(form) => csv::write(&mut self.buffer, batch, form, self.header)?,
             None => write_json(&mut self.buffer, batch)?,
         }
         self.header = false;
@@ -224,48 +221,11 @@ impl Compressor {
     }
 }
 
-fn write_csv(buffer: &mut Vec<u8>, batch: &RecordBatch, form: &TextForm, header: bool) -> EngineResult<()> {
-    let mut writer = arrow::csv::WriterBuilder::new()
-        .with_header(header)
-        .with_delimiter(form.sep)
-        .with_quote(form.quote)
-        .with_null(form.na_rep.clone())
-        .with_date_format("%Y-%m-%d".to_owned())
-        .with_datetime_format(DATE_TIME.to_owned())
-        .with_timestamp_format(DATE_TIME.to_owned())
-        .with_timestamp_tz_format(format!("{DATE_TIME}%:z"))
-        .build(buffer);
-    Ok(writer.write(batch)?)
-}
-
 fn write_json(buffer: &mut Vec<u8>, batch: &RecordBatch) -> EngineResult<()> {
     let builder = arrow::json::WriterBuilder::new().with_explicit_nulls(true);
     let mut writer = builder.build::<_, arrow::json::writer::LineDelimited>(buffer);
     writer.write(batch)?;
     Ok(writer.finish()?)
-}
-
-/// The rows as pandas would write them: truth values begin with capitals, durations have days, a float that
-/// is no number is missing.
-fn as_pandas(batch: &RecordBatch) -> Result<RecordBatch> {
-    let batch = without_nan(batch)?;
-    let schema = batch.schema();
-    let mut fields = Vec::new();
-    let mut columns = Vec::new();
-    for (field, array) in schema.fields().iter().zip(batch.columns()) {
-        let array: ArrayRef = match field.data_type() {
-            DataType::Boolean => {
-                let text = |value| if value { "True" } else { "False" };
-                let texts = array.as_boolean().iter().map(|value| value.map(text));
-                Arc::new(StringArray::from_iter(texts))
-            }
-            DataType::Duration(_) => Arc::new(StringArray::from(length_texts(array, LengthForm::Own)?)),
-            _ => Arc::clone(array),
-        };
-        fields.push(Field::new(field.name(), array.data_type().clone(), true));
-        columns.push(array);
-    }
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
 /// Puts files together as one.
@@ -375,8 +335,6 @@ fn append_row_groups(
     Ok(())
 }
 
-/// Times as pandas writes them.
-const DATE_TIME: &str = "%Y-%m-%d %H:%M:%S%.f";
 /// Bytes of encoded columns that are copied at a time.
 const COPIED_BYTES: usize = 1 << 20;
 /// Bytes of text that are passed on together.

@@ -5,6 +5,7 @@
 //! | choices of users | `options` |
 //! | the operator in the tasks | `node` |
 //! | one file of a format | `encoder`, of Arrow `arrow_file` |
+//! | lines of CSV | `csv` |
 //! | encodings of Parquet's columns | `dictionaries` |
 //! | folders of values | `partitions` |
 //! | reports of tasks | `report` |
@@ -16,6 +17,7 @@
 //! own in a folder beside the target, and reports them as rows. Only reported files are moved.
 
 mod arrow_file;
+mod csv;
 mod dictionaries;
 mod encoder;
 mod made_folders;
@@ -27,6 +29,7 @@ mod staged;
 mod stored;
 mod target;
 
+pub(crate) use csv::DATE_TIME;
 pub(crate) use node::WriteExec;
 pub use options::{Compression, WriteOptions};
 pub(crate) use options::{FileFormat, FileSpec};
@@ -67,7 +70,8 @@ impl DataFrame {
     /// Writes all rows to a CSV file with a line of labels, with the index if it has names. A path that ends
     /// with `/` is a folder with a file for each partition; `.gz` and `.zst` are compressed.
     ///
-    /// Texts are written as they are, also those that a spreadsheet would take for a formula.
+    /// Texts are written as they are, also those that a spreadsheet would take for a formula. Lists and
+    /// objects are texts of JSON.
     ///
     /// # Errors
     /// The error that the frame carries, one of its run, or one of the file system.

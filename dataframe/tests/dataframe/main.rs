@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common_types;
+mod copies;
 mod display;
 mod elementwise;
 mod executors;

@@ -11,7 +11,7 @@ mod statements;
 pub use place::clean;
 
 use crate::args::SqlArgs;
-use crate::format::{Format, Shown};
+use crate::format::{self, Format, Shown};
 use crate::interrupt::{self, Ends};
 use crate::refusal::Refusal;
 use anyhow::{Context, Result};
@@ -35,6 +35,11 @@ pub fn run(asked: &SqlArgs) -> Result<()> {
     let view = view(asked)?;
     let is_typed = asked.query.is_none() && asked.files.is_empty() && std::io::stdin().is_terminal();
     let file = asked.output.as_deref().filter(|path| *path != "-");
+    if let (Some(path), Some(shown)) = (file, asked.format)
+        && !format::is_form_of(path, shown)
+    {
+        return Err(Refusal::TwoFormats { path: path.to_owned() }.into());
+    }
     if is_typed && file.is_some() {
         return Err(Refusal::Statements { problem: "-o FILE takes one query" }.into());
     }

@@ -6,7 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use std::io::Write;
-use tharsis::frame::Table;
+use tharsis::frame::{Table, WriteOptions};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Columns of characters that a cell keeps when a table is made narrower.
@@ -32,8 +32,8 @@ pub struct View {
 pub fn write(table: &Table, view: View, to: &mut dyn Write) -> Result<()> {
     let batch = table.batch();
     match view.shown {
-        Shown::Csv => separated(batch, b',', to),
-        Shown::Tsv => separated(batch, b'\t', to),
+        Shown::Csv => Ok(table.write_csv(to, &WriteOptions::new())?),
+        Shown::Tsv => Ok(table.write_csv(to, &WriteOptions::new().sep(b'\t'))?),
         Shown::Json => json::<arrow::json::writer::JsonArray>(batch, to).and_then(|()| Ok(writeln!(to)?)),
         Shown::Jsonl => json::<arrow::json::writer::LineDelimited>(batch, to),
         Shown::Markdown => markdown(batch, to),
@@ -47,11 +47,6 @@ fn stream(batch: &RecordBatch, to: &mut dyn Write) -> Result<()> {
     let mut writer = arrow::ipc::writer::StreamWriter::try_new(to, batch.schema_ref())?;
     writer.write(batch)?;
     Ok(writer.finish()?)
-}
-
-fn separated(batch: &RecordBatch, separator: u8, to: &mut dyn Write) -> Result<()> {
-    let writer = arrow::csv::WriterBuilder::new().with_header(true).with_delimiter(separator);
-    Ok(writer.build(to).write(batch)?)
 }
 
 fn json<F: arrow::json::writer::JsonFormat>(batch: &RecordBatch, to: &mut dyn Write) -> Result<()> {

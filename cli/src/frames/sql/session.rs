@@ -65,7 +65,12 @@ impl Session {
         match answer {
             SqlAnswer::Rows(table) => match plans(&table) {
                 Some(plans) if self.view.shown == Shown::Table => write!(to, "{plans}")?,
-                _ => rows::write(&table, self.view, to)?,
+                _ => rows::write(&table, self.view, to).map_err(|error| match error.downcast::<Error>() {
+                    // A column that the form has no texts for.
+                    Ok(cause @ Error::Type(_)) => mistakes::refusal(&cause, statement, origin, 0).into(),
+                    Ok(cause) => cause.into(),
+                    Err(error) => error,
+                })?,
             },
             SqlAnswer::Changed(rows) if self.view.shown == Shown::Table => {
                 writeln!(to, "{} changed", rows::counted(rows, "row"))?
