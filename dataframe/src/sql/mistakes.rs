@@ -133,7 +133,8 @@ pub(super) fn in_begin(error: Error, text: &str, bytes: usize) -> Error {
     Error::InSql { error, place: Arc::new(place) }
 }
 
-fn with_place(error: Error, place: SqlPlace) -> Error {
+/// An error with its place, if it has none.
+pub(super) fn with_place(error: Error, place: SqlPlace) -> Error {
     match error {
         // Of a statement within this one, such as that of a view.
         Error::InSql { .. } => error,

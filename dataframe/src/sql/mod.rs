@@ -33,7 +33,7 @@
 //! | types as SQL names them, and those of moments | `type_names`, `zone_types` |
 //! | `ORDER BY ALL`, `FETCH FIRST`, `TOP` | `order_all`, `limits` |
 //! | `read_csv(..)` and others in FROM | `file_tables`, `file_options` |
-//! | files that statements write | `files` |
+//! | files that statements write, and the options of `COPY` | `files`, `copies` |
 //! | tables that a session has not | `missing_tables` |
 //! | the order of rows | `order` |
 //! | results that have no room | `overflow` |
@@ -51,6 +51,7 @@ mod change;
 mod combinations;
 mod combined_joins;
 mod compared_names;
+mod copies;
 mod counted_sets;
 mod dependent;
 mod depth;
@@ -230,7 +231,8 @@ fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
     if let Some(words) = dialect_from_str(dialect) {
         depth::check_text(text, &*words)?;
     }
-    state.sql_to_statement(text, &dialect).map_err(|error| mistakes::of_syntax(error, text, state))
+    let of_library = copies::in_words_of_library(text, state)?;
+    state.sql_to_statement(&of_library, &dialect).map_err(|error| mistakes::of_syntax(error, text, state))
 }
 
 /// A statement of clauses that are planned.

@@ -38,7 +38,7 @@ const PART_ROWS_MIN: usize = 1 << 16;
 /// | `CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '..'` | files; also `PARQUET`, `JSON`, `AVRO`, `ARROW` |
 /// | `CREATE VIEW v AS ..`, `DROP TABLE`, `DROP VIEW` | as in PostgreSQL |
 /// | `INSERT INTO`, `UPDATE`, `DELETE`, `TRUNCATE` | rows of a table in memory; `INSERT` also adds local files |
-/// | `COPY .. TO '..'` | local files of the rows of a table or a query |
+/// | `COPY .. TO '..' (..)` | local files of the rows of a table or a query, with options as PostgreSQL has them |
 /// | `SET`, `RESET`, `SHOW` | settings of the library; those about exchanges within one process are kept and have no effect |
 /// | `EXPLAIN`, `EXPLAIN ANALYZE` | the stages of a plan; of a query, which is run, with times |
 /// | `DESCRIBE ..`, `SUMMARIZE ..` | columns of a table or a query; with what their values are like |

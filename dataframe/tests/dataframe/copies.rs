@@ -2,10 +2,28 @@
 
 use std::fs;
 use tempfile::TempDir;
-use tharsis_dataframe::SqlSession;
+use tharsis_dataframe::{SqlSession, read_parquet};
 
 fn path(folder: &TempDir, name: &str) -> String {
     format!("{}/{name}", folder.path().display())
+}
+
+#[test]
+fn copies_take_options_in_parentheses() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut session = SqlSession::default();
+    session.run("create table t as values (1, 'x'), (2, null)").unwrap();
+    let name = path(&folder, "t.csv");
+    session.run(&format!("copy t to '{name}' (header false, delimiter ';', null '-')")).unwrap();
+    assert_eq!(fs::read_to_string(&name).unwrap(), "1;x\n2;-\n");
+    session.run(&format!("copy (select column1 as a from t) to '{name}' (header)")).unwrap();
+    assert_eq!(fs::read_to_string(&name).unwrap(), "a\n1\n2\n");
+    let binary = path(&folder, "t.data");
+    session.run(&format!("copy t to '{binary}' with (format parquet, compression gzip)")).unwrap();
+    assert_eq!(read_parquet(&binary).col("column1").values::<i64>().unwrap(), [Some(1), Some(2)]);
+    let parts = path(&folder, "parts/");
+    session.run(&format!("copy t to '{parts}' (format parquet, partition_by (column1))")).unwrap();
+    assert!(fs::exists(path(&folder, "parts/column1=2")).unwrap());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use tharsis_dataframe::{Error, SqlPlace, SqlSession};
 type Mistake = (&'static str, Option<&'static str>, &'static str);
 
 #[rustfmt::skip]
-const MISTAKES: [Mistake; 129] = [
+const MISTAKES: [Mistake; 134] = [
     // Syntax.
     ("select count(* from sales", Some("from"), "expected \")\", found \"from\""),
     ("selct 1", Some("selct"), "did you mean SELECT?"),
@@ -127,6 +127,12 @@ const MISTAKES: [Mistake; 129] = [
     ("set nope = 1", Some("nope"), "no setting \"nope\""),
     ("show nope", Some("nope"), "no setting \"nope\""),
     ("copy sales to 'sales.nope'", None, "the ending .nope says no format"),
+    ("copy sales to 's.csv' (headre)", Some("headre"), "COPY has no option \"headre\"; there are"),
+    ("copy sales to 's.csv' (headre)", Some("headre"), "did you mean \"header\"?"),
+    ("copy (select 1 as a) to 's.parquet' (delimiter ';')", Some("delimiter"), "delimiter is an option of CSV"),
+    ("copy sales to 's.csv' (format xlsx)", Some("format"), "COPY writes no \"xlsx\"; there are arrow, csv, json, parquet"),
+    ("copy sales to 's.csv' ('x')", Some("'x'"), "an option of COPY is a name and a value"),
+    ("copy sales from 's.csv'", Some("from"), "write INSERT INTO t SELECT * FROM"),
     ("select {'a': 1}.b", None, "write ['name']"),
     ("explain summarize nope", Some("nope"), "no table \"nope\""),
     // Types.
