@@ -497,7 +497,11 @@ fn nearest_text(label: &str, known: &[String]) -> String {
 
 /// The known name that is most like `name`, if any is like it at all.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = known.map(|known| (strsim::jaro_winkler(name, known), known));
+    let (same, known): (Vec<&str>, Vec<&str>) = known.partition(|known| known.eq_ignore_ascii_case(name));
+    if let Some(&same) = same.first() {
+        return Some(same);
+    }
+    let scored = known.into_iter().map(|known| (strsim::jaro_winkler(name, known), known));
     let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
     (best.0 > LIKENESS).then_some(best.1)
 }

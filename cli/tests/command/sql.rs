@@ -178,6 +178,41 @@ fn a_file_takes_the_rows_of_one_query() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "a\n1\n", "it is as before");
 }
 
+/// The part of a statement that an error marks, and the lines that tell the error.
+fn marked(err: &str) -> (String, &str) {
+    let lines: Vec<&str> = err.trim_end().lines().collect();
+    let [told, line, mark] = lines[..] else { panic!("no line and no mark: {err}") };
+    let begin = mark.find('^').unwrap();
+    (line.chars().skip(begin).take(mark.matches('^').count()).collect(), told)
+}
+
+#[test]
+fn files_and_values_of_a_statement_that_fail_are_marked() {
+    let (home, sales, _) = with_tables();
+    let file = home.text("out.csv");
+    let path = sales.split_once('=').unwrap().1;
+    for (query, part, told) in [
+        ("select * from 'no.csv' x".to_owned(), "'no.csv'", "no.csv: no such file or folder"),
+        (format!("select * from '{path}' where sold = 'x'"), "'x'", "Cannot cast string 'x'"),
+        (format!("select (select sold from '{path}')"), "select", "write LIMIT 1"),
+        (format!("select * from '{path}' where sold"), "sold", "a condition is true or false"),
+        (format!("select max(sold) from '{path}' where sum(sold) > 1"), "sum", "an aggregate in WHERE"),
+        ("select 1 from nope.csv".to_owned(), "nope.csv", "a file stands in single quotes: 'nope.csv'"),
+    ] {
+        let forms: [&[&str]; 2] = [&[], &["-o", &file]];
+        for more in forms {
+            let ended = home.run(["sql", &query].into_iter().chain(more.iter().copied()));
+            assert_eq!(ended.status, 2, "{query}: {}", ended.err);
+            let (found, line) = marked(&ended.err);
+            assert!(found == part && line.contains(told), "{query} {more:?}: {found}: {}", ended.err);
+            assert!(line.starts_with("tharsis: line 1, column "), "{line}");
+        }
+    }
+    let explained = home.run(["sql", "select 1;\nselect * from 'no.csv'", "--explain"]);
+    assert!(explained.err.starts_with("tharsis: line 2, column 15: FileNotFoundError"), "{}", explained.err);
+    assert!(!std::path::Path::new(&file).exists());
+}
+
 #[test]
 fn csv_is_the_same_at_each_door() {
     let home = Home::new();

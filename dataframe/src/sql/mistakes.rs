@@ -4,9 +4,11 @@
 //! each one stands; so a statement that fails is planned once more, by a session with these notes. Other
 //! names are looked for among the words of the text.
 
-use super::reasons::{Told, told, told_of_syntax};
+use super::marks;
+use super::meant::instead_of;
+use super::reasons::{Told, of_dialects, told, told_of_syntax};
 use super::words::Words;
-use crate::error::Error;
+use crate::error::{Error, nearest};
 use crate::sql_place::SqlPlace;
 use datafusion::common::{DataFusionError, SchemaError, Span};
 use datafusion::execution::SessionState;
@@ -25,6 +27,9 @@ pub(super) fn of_syntax(error: DataFusionError, text: &str, state: &SessionState
         },
         None => (reason.as_str(), words.end()),
     };
+    if let Some((place, found)) = marks::missing_end(&words, &place) {
+        return with_place(Error::Sql(format!("expected END of the CASE, found {found}")), place);
+    }
     let told = told_of_syntax(reason, &words, &place);
     with_place(Error::Sql(told), place)
 }
@@ -37,14 +42,29 @@ fn numbers(at: &str) -> Option<(u64, u64)> {
 
 /// The mistake that planning found, at a place that is known or in the use of a name.
 pub(super) fn of_plan(error: DataFusionError, span: Option<Span>, text: &str, state: &SessionState) -> Error {
-    let Told { error, name } = told(error.into(), state);
     let words = Words::of(text, state);
+    let Told { error, mark } = told(error.into(), &words, state);
     let place = span.map(|span| words.of_span(span));
-    let place = place.or_else(|| name.and_then(|name| words.name(&name.text, name.is_only)));
-    match place {
-        Some(place) => with_place(error, place),
+    match place.or_else(|| mark.and_then(|mark| mark.place(&words, state))) {
+        Some(place) => with_place(of_column(error, &words, &place), place),
         None => error,
     }
+}
+
+/// A column that there is not, with what was meant by its name.
+fn of_column(error: Error, words: &Words<'_>, place: &SqlPlace) -> Error {
+    let Error::Key { label, known } = &error else { return error };
+    let text = if marks::is_parameter(words, place) {
+        format!("a function of values, {label} -> .., is not supported{}", instead_of("lambda"))
+    } else {
+        let is_quoted = place.text().chars().nth(place.column() - 1) == Some('"');
+        if !is_quoted || nearest(label, known.iter().map(String::as_str)).is_some() {
+            return error;
+        }
+        // The class stays that of a missing column.
+        format!("{error}; a text is in single quotes: '{}'", label.replace('\'', "''"))
+    };
+    Error::Row(text)
 }
 
 /// The place that planning has noted.
@@ -89,8 +109,15 @@ fn may_have_place(error: &DataFusionError) -> bool {
 /// A clause that is refused, at the place of its first word, if it is one of SQL in capital letters.
 pub(super) fn of_clause(error: Error, text: &str, state: &SessionState) -> Error {
     let Error::NotImplemented(reason) = &error else { return error };
+    let words = Words::of(text, state);
+    if let Some(Told { error, mark }) = of_dialects(reason, &words) {
+        return match mark.and_then(|mark| mark.place(&words, state)) {
+            Some(place) => with_place(error, place),
+            None => error,
+        };
+    }
     let first = reason.split(|letter: char| !letter.is_ascii_uppercase()).next().unwrap_or_default();
-    let place = if first.len() < 2 { None } else { Words::of(text, state).name(first, true) };
+    let place = if first.len() < 2 { None } else { words.name(first, true) };
     match place {
         Some(place) => with_place(error, place),
         None => error,
@@ -107,11 +134,18 @@ pub(super) fn at(error: Error, span: SourceSpan, text: &str, state: &SessionStat
 
 /// The error of a run in words of users, with the place of the name that it is about.
 pub(super) fn of_run(error: Error, text: &str, state: &SessionState) -> Error {
-    if !matches!(error, Error::NotImplemented(_) | Error::Sql(_) | Error::Type(_) | Error::Value(_)) {
-        return error;
-    }
-    let Told { error, name } = told(error, state);
-    match name.and_then(|name| Words::of(text, state).name(&name.text, name.is_only)) {
+    let words = match &error {
+        Error::File { .. } | Error::NotImplemented(_) | Error::Sql(_) | Error::Type(_) | Error::Value(_) => {
+            Words::of(text, state)
+        }
+        _ => return error,
+    };
+    let place = match &error {
+        Error::File { path, .. } => words.name(path, false),
+        _ => None,
+    };
+    let Told { error, mark } = told(error, &words, state);
+    match place.or_else(|| mark.and_then(|mark| mark.place(&words, state))) {
         Some(place) => with_place(error, place),
         None => error,
     }

@@ -40,8 +40,9 @@
 //! | truth values of rows that move | `moving_rows` |
 //! | decimals that are rounded | `digits` |
 //! | rows as texts | `row_texts` |
-//! | mistakes, with their places in the text | `mistakes`, `words` |
+//! | mistakes, with their places in the text | `mistakes`, `placed`, `marks`, `words` |
 //! | reasons of the library in other words, near names | `reasons`, `near` |
+//! | words of other databases, and what stands for them | `meant` |
 //! | the dialect of runners of tests | `text` |
 
 mod applies;
@@ -76,7 +77,9 @@ mod letters;
 mod levels;
 mod limits;
 mod lists;
+mod marks;
 mod materialized;
+mod meant;
 mod missing_tables;
 mod mistakes;
 mod moving_rows;
@@ -85,6 +88,7 @@ mod near;
 mod order;
 mod order_all;
 mod overflow;
+mod placed;
 mod plain;
 mod plans;
 mod reads;

@@ -75,6 +75,36 @@ impl<'a> Words<'a> {
         }
     }
 
+    /// Those from a place on.
+    pub(super) fn from(&self, place: &SqlPlace) -> &[TokenWithSpan] {
+        let is_before = |token: &TokenWithSpan| {
+            let start = token.span.start;
+            (start.line as usize, start.column as usize) < (place.line(), place.column())
+        };
+        &self.tokens[self.tokens.partition_point(is_before)..]
+    }
+
+    /// The place from one token to another one.
+    pub(super) fn between(&self, first: &TokenWithSpan, last: &TokenWithSpan) -> SqlPlace {
+        let (start, end) = (first.span.start, last.span.end);
+        let width = if start.line == end.line { end.column.saturating_sub(start.column) } else { u64::MAX };
+        SqlPlace::of(self.text, start.line as usize, start.column as usize, width as usize)
+    }
+
+    /// Whether a word, or a sign, is among them.
+    pub(super) fn has(&self, word: &str) -> bool {
+        self.tokens.iter().any(|token| token.token.to_string().eq_ignore_ascii_case(word))
+    }
+
+    /// The sign before a place, if it is one and no word, and nothing is between them.
+    pub(super) fn sign_before(&self, place: &SqlPlace) -> Option<String> {
+        let behind = self.from(place).len();
+        let token = self.tokens.get(self.tokens.len().checked_sub(behind + 1)?)?;
+        let end = token.span.end;
+        let is_beside = (end.line as usize, end.column as usize) == (place.line(), place.column());
+        (is_beside && !matches!(token.token, Token::Word(_))).then(|| token.token.to_string())
+    }
+
     /// The place of the last key of an order that has a name.
     pub(super) fn key(&self, name: &str) -> Option<Span> {
         let order = self.tokens.iter().rposition(|token| is_named(token, "order"))?;

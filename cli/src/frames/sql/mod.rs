@@ -123,18 +123,23 @@ fn view(asked: &SqlArgs) -> Result<rows::View> {
 
 /// Writes the rows of a query to a file, as they are made.
 fn to_file(query: Statement<'_>, origin: Origin<'_>, asked: &SqlArgs, path: &str) -> Result<()> {
-    let refused = |cause: Error| mistakes::refusal(&cause, query, origin, 0);
     let mut session = SqlSession::default();
+    to_file_in(&mut session, query.text, asked, path).map_err(|cause| {
+        let cause = session.placed(cause, query.text);
+        mistakes::refusal(&cause, query, origin, 0).into()
+    })
+}
+
+fn to_file_in(session: &mut SqlSession, query: &str, asked: &SqlArgs, path: &str) -> Result<(), Error> {
     for (name, path) in &asked.tables {
-        session.register(name, &table(path)).map_err(refused)?;
+        session.register(name, &table(path))?;
     }
-    for path in session::named_files(&session, query.text).map_err(refused)? {
-        session.register(&path, &table(&path)).map_err(refused)?;
+    for path in session::named_files(session, query)? {
+        session.register(&path, &table(&path))?;
     }
-    let rows = session.frame(query.text);
-    rows.check().map_err(refused)?;
-    write(&rows, path).map_err(refused)?;
-    Ok(())
+    let rows = session.frame(query);
+    rows.check()?;
+    write(&rows, path)
 }
 
 /// The refusal of a file that is a table.

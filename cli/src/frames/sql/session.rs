@@ -84,20 +84,16 @@ impl Session {
     /// one, whatever fails.
     fn execute(&mut self, statement: &str) -> Result<SqlAnswer, Error> {
         let paths = named_files(&self.inner, statement)?;
+        // On a line of its own: the places in the statement stay.
+        let text = if self.is_explained { format!("explain\n{statement}") } else { statement.to_owned() };
         let mut known = 0;
         let registered = paths.iter().try_for_each(|path| {
-            self.inner.register(path, &table(path))?;
+            let registered = self.inner.register(path, &table(path));
+            registered.map_err(|cause| self.inner.placed(cause, &text))?;
             known += 1;
             Ok(())
         });
-        let answer = registered.and_then(|()| {
-            if self.is_explained {
-                // On a line of its own: the places in the statement stay.
-                self.inner.execute(&format!("explain\n{statement}"))
-            } else {
-                self.inner.execute(statement)
-            }
-        });
+        let answer = registered.and_then(|()| self.inner.execute(&text));
         let forgotten = paths[..known].iter().map(|path| self.inner.forget(path));
         let forgotten: Vec<Result<(), Error>> = forgotten.collect();
         answer.and_then(|answer| forgotten.into_iter().collect::<Result<(), Error>>().map(|()| answer))
