@@ -2,12 +2,13 @@
 
 mod help;
 mod job;
+mod sql;
 
 pub use help::{command, read};
 pub use job::{ClusterArgs, JobCommand, SubmitArgs};
+pub use sql::SqlArgs;
 
 use crate::bench::Place;
-use crate::format::{self, Shown};
 use crate::settings::flags::{FlagsOf, TextParser};
 use crate::settings::{key, parse};
 use clap::{Args as ClapArgs, Parser, Subcommand};
@@ -400,54 +401,6 @@ fn filter(text: &str) -> Result<Filter, String> {
     let (column, value) = text.split_once('=').ok_or("it must be COLUMN=VALUE or COLUMN!=VALUE")?;
     let (column, is_equal) = column.strip_suffix('!').map_or((column, true), |column| (column, false));
     Ok(Filter { column: column.trim().to_owned(), is_equal, value: value.trim().to_owned() })
-}
-
-/// A query, and the files that it is about.
-#[derive(Debug, ClapArgs)]
-pub struct SqlArgs {
-    /// Statements, with semicolons between them; without any those of --file, of standard input, or a shell
-    /// on a terminal. Names without quotes are read as lower case. FROM takes quoted paths: from 'sales.csv'.
-    pub query: Option<String>,
-    /// Run the statements of this file; - is standard input. May be given several times.
-    #[arg(short, long = "file", value_name = "FILE", conflicts_with = "query")]
-    pub files: Vec<String>,
-    /// A table and its file, folder, pattern or URL: Parquet, or what the ending says (.csv, .tsv, .json,
-    /// .jsonl, .ndjson, .arrow, .feather, .avro, also with .gz, .bz2, .xz, .zst). May be given several times.
-    #[arg(long = "table", value_name = "NAME=PATH", value_parser = named_path)]
-    pub tables: Vec<(String, String)>,
-    /// The form of the rows; without it a table, or CSV for -o -.
-    #[arg(long, value_enum, value_name = "FORM")]
-    pub format: Option<Shown>,
-    /// Rows of an answer that a table shows at most, 0 for all; without it 40 on a terminal, and else all.
-    #[arg(long, value_name = "N")]
-    pub rows: Option<usize>,
-    /// Write the rows of a query to this file, whose ending says the format, as for tables, but not .avro; -
-    /// is standard output.
-    #[arg(short, long, value_name = "PATH", value_parser = format::written)]
-    pub output: Option<String>,
-    /// Print the stages of the plan instead of running it.
-    #[arg(long, conflicts_with = "output")]
-    pub explain: bool,
-    /// Run on a cluster instead of threads of this process: `auto` for the node of this machine, the path of
-    /// its socket, or HOST:PORT of a head. Files are read and written by its nodes.
-    #[arg(long, value_name = "ADDRESS")]
-    pub address: Option<String>,
-    /// Memory that statements may use, such as 2GB; without it half of the machine's, or of the node's store.
-    #[arg(long, value_name = "SIZE", value_parser = TextParser(parse::store_size))]
-    pub memory: Option<u64>,
-    /// Folder for rows that have no room in it; without it that for temporary files.
-    #[arg(long, value_name = "DIR", conflicts_with = "address")]
-    pub spill_dir: Option<PathBuf>,
-}
-
-/// A name and a path with a sign between.
-fn named_path(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
-            Ok((name.to_owned(), format::read(path)?))
-        }
-        _ => Err("expected NAME=PATH".to_owned()),
-    }
 }
 
 /// The bench to run, and its size.

@@ -1,6 +1,7 @@
 //! Help: commands in groups, and examples of each.
 
 use super::Args;
+use super::sql::with_comments;
 use clap::{Command, CommandFactory, FromArgMatches};
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -32,6 +33,7 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 38] = [
             ),
             ("tharsis sql", "open a shell"),
             ("tharsis sql -f report.sql --format csv", "run the statements of a file"),
+            ("tharsis sql -c \"select 1\" -c \"select 2\"", "answer statements as psql and duckdb do"),
             ("tharsis sql --address auto \"select count(*) from 'rows/*.parquet'\"", "the same on a cluster"),
         ],
     ),
@@ -169,6 +171,7 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 38] = [
 /// # Errors
 /// Those of wrong arguments; the text of help.
 pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Error> {
+    let words = with_comments(words.into_iter().collect());
     Args::from_arg_matches(&command().try_get_matches_from(words)?)
 }
 

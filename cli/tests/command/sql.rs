@@ -214,6 +214,23 @@ fn files_and_values_of_a_statement_that_fail_are_marked() {
 }
 
 #[test]
+fn statements_are_given_as_other_commands_take_them() {
+    let home = Home::new();
+    for words in [
+        vec!["sql", "-c", "select 1 as a; select 2 as a"],
+        vec!["sql", "-c", "select 1 as a", "--command", "select 2 as a;"],
+        vec!["sql", "-- note\nselect 1 as a;--more\nselect 2 as a"],
+        vec!["sql", "-c", "-- note\nselect 1 as a; select 2 as a"],
+    ] {
+        let ended = home.run(words.iter().copied().chain(["--format", "csv"]));
+        assert_eq!((ended.status, ended.out.as_str()), (0, "a\n1\na\n2\n"), "{words:?}: {}", ended.err);
+    }
+    home.run(["sql", "q.sql"]).assert_refused(2, &["-f FILE runs them"]);
+    let wrong = home.run(["sql", "-- note\nselect a"]);
+    assert!(wrong.err.starts_with("tharsis: line 2, column 8: "), "{}", wrong.err);
+}
+
+#[test]
 fn csv_is_the_same_at_each_door() {
     let home = Home::new();
     let query = "select timestamp '2024-03-30 01:02:03' as t, true as b, ['x', null] as l, {'a': 1} as s";

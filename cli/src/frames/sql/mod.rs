@@ -33,7 +33,8 @@ const ROWS_MAX: usize = 40;
 /// `Query` with the class of the error and the place of the statement; those of the output.
 pub fn run(asked: &SqlArgs) -> Result<()> {
     let view = view(asked)?;
-    let is_typed = asked.query.is_none() && asked.files.is_empty() && std::io::stdin().is_terminal();
+    let is_given = !asked.statements().is_empty() || !asked.files.is_empty();
+    let is_typed = !is_given && std::io::stdin().is_terminal();
     let file = asked.output.as_deref().filter(|path| *path != "-");
     if let (Some(path), Some(shown)) = (file, asked.format)
         && !format::is_form_of(path, shown)
@@ -54,7 +55,13 @@ pub fn run(asked: &SqlArgs) -> Result<()> {
 
 fn answer_all(asked: &SqlArgs, view: rows::View, file: Option<&str>) -> Result<()> {
     let texts = texts(asked)?;
-    if asked.query.is_some() && texts.iter().all(|(_, text)| Statements::of(text).all().next().is_none()) {
+    let statements = asked.statements();
+    if statements.iter().any(|text| is_file_of_statements(text)) {
+        let problem = "a name that ends with .sql is a file of statements; -f FILE runs them";
+        return Err(Refusal::Statements { problem }.into());
+    }
+    let is_none = texts.iter().all(|(_, text)| Statements::of(text).all().next().is_none());
+    if !statements.is_empty() && is_none {
         return Err(Refusal::Statements { problem: "there is none" }.into());
     }
     if let Some(path) = file {
@@ -76,8 +83,9 @@ fn answer_all(asked: &SqlArgs, view: rows::View, file: Option<&str>) -> Result<(
 
 /// The texts of the statements, each with the name of its file.
 fn texts(asked: &SqlArgs) -> Result<Vec<(Option<String>, String)>> {
-    if let Some(query) = &asked.query {
-        return Ok(vec![(None, query.clone())]);
+    let statements = asked.statements();
+    if !statements.is_empty() {
+        return Ok(statements.into_iter().map(|text| (None, text.to_owned())).collect());
     }
     if asked.files.is_empty() {
         return Ok(vec![(None, from_standard_input()?)]);
@@ -91,6 +99,12 @@ fn texts(asked: &SqlArgs) -> Result<Vec<(Option<String>, String)>> {
         }
     };
     asked.files.iter().map(read).collect()
+}
+
+/// Whether a text is the name of a file of statements, and none itself.
+fn is_file_of_statements(text: &str) -> bool {
+    let text = text.trim();
+    !text.contains(char::is_whitespace) && text.to_ascii_lowercase().ends_with(".sql")
 }
 
 /// A text without the mark that some editors begin it with.
