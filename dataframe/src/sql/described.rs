@@ -1,4 +1,4 @@
-//! `DESCRIBE`, with the types that statements have.
+//! `DESCRIBE`, with the types that statements have, and `SHOW TABLES`, with the tables of users.
 
 use super::labels::plain_name;
 use super::type_names::type_name;
@@ -6,8 +6,25 @@ use crate::error::Result;
 use crate::frame::DataFrame;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
+use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::sqlparser::ast::Statement as SqlStatement;
+use datafusion::sql::parser::Statement;
 use std::sync::Arc;
+
+/// The tables of users. The library shows those about tables, too.
+const TABLES: &str = "select table_name, table_type from information_schema.tables \
+                      where table_schema <> 'information_schema' order by table_name";
+
+/// A statement that shows tables as a query of them; any other one as it is.
+pub(super) fn as_query(statement: Statement, state: &SessionState) -> Result<Statement> {
+    let Statement::Statement(shown) = &statement else { return Ok(statement) };
+    // With more words it is another statement, which the library refuses.
+    if !matches!(**shown, SqlStatement::ShowTables { .. }) || shown.to_string() != "SHOW TABLES" {
+        return Ok(statement);
+    }
+    Ok(state.sql_to_statement(TABLES, &state.config().options().sql_parser.dialect)?)
+}
 
 /// The plan of a description in the words of SQL; any other plan as it is.
 pub(super) fn in_sql(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -34,6 +51,16 @@ pub(super) fn in_sql(plan: LogicalPlan) -> Result<LogicalPlan> {
 #[cfg(test)]
 mod tests {
     use crate::sql::SqlSession;
+
+    #[test]
+    fn tables_of_users_are_shown() {
+        let mut session = SqlSession::default();
+        session.run("create table t (a bigint)").expect("a table");
+        session.run("create view v as select 1 as a").expect("a view");
+        let expected = [["t", "BASE TABLE"], ["v", "VIEW"]];
+        assert_eq!(session.run("show tables").expect("rows"), expected);
+        assert!(session.run("show full tables").is_err());
+    }
 
     #[test]
     fn columns_are_described_by_types_of_statements() {

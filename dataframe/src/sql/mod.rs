@@ -29,7 +29,7 @@
 //! | the bound on operators within each other | `depth` |
 //! | tables that statements make and change, and their keys | `session_table`, `change`, `keys` |
 //! | plans as texts | `explain` |
-//! | `SUMMARIZE`, `DESCRIBE` | `summary`, `described` |
+//! | `SUMMARIZE`, `DESCRIBE`, `SHOW TABLES` | `summary`, `described` |
 //! | types as SQL names them, and those of moments | `type_names`, `zone_types` |
 //! | `ORDER BY ALL`, `FETCH FIRST`, `TOP` | `order_all`, `limits` |
 //! | `read_csv(..)` and others in FROM | `file_tables`, `file_options` |
@@ -241,7 +241,7 @@ fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
 
 /// A statement of clauses that are planned.
 fn prepared(state: &SessionState, text: &str, letters: &Letters, doubles: &Doubles) -> Result<Statement> {
-    let mut statement = parsed(state, text)?;
+    let mut statement = described::as_query(parsed(state, text)?, state)?;
     letters.write(&mut statement);
     settings::write_zone(&mut statement).map_err(|error| mistakes::of_clause(error, text, state))?;
     let is_scalar = |name: &str| state.scalar_functions().contains_key(name);

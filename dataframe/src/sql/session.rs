@@ -41,8 +41,8 @@ const PART_ROWS_MIN: usize = 1 << 16;
 /// | `COPY .. TO '..' (..)` | local files of the rows of a table or a query, with options as PostgreSQL has them |
 /// | `SET`, `RESET`, `SHOW` | settings of the library; those about exchanges within one process are kept and have no effect |
 /// | `EXPLAIN`, `EXPLAIN ANALYZE` | the stages of a plan; of a query, which is run, with times |
-/// | `DESCRIBE ..`, `SUMMARIZE ..` | columns of a table or a query; with what their values are like |
-/// | `SHOW TABLES`, `PREPARE`, `EXECUTE`, `DEALLOCATE` | as in the library |
+/// | `SHOW TABLES`, `DESCRIBE ..`, `SUMMARIZE ..` | tables; columns of one or of a query; with what their values are like |
+/// | `PREPARE`, `EXECUTE`, `DEALLOCATE` | as in the library |
 ///
 /// ```
 /// use tharsis_dataframe::SqlSession;
