@@ -370,6 +370,19 @@ fn a_terminal_has_a_shell() {
 }
 
 #[test]
+fn words_of_other_shells_end_the_shell() {
+    let home = Home::new();
+    for word in ["exit", "quit;", "\\q"] {
+        let (mut shell, mut keys, mut screen) = shell(&home, 80);
+        let mut shown = Vec::new();
+        until_prompt(&mut screen, &mut shown);
+        keys.write_all(format!("{word}\r").as_bytes()).unwrap();
+        screen.read_to_end(&mut shown).unwrap();
+        assert!(shell.wait().unwrap().success(), "{word}");
+    }
+}
+
+#[test]
 fn errors_of_a_run_have_their_class_and_status_2() {
     let (home, sales, _) = with_tables();
     for (query, told) in [

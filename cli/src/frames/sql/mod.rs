@@ -1,6 +1,7 @@
 //! `tharsis sql`: statements over files, from the command line, files, standard input or a shell.
 
 mod bar;
+mod completion;
 mod mistakes;
 mod place;
 mod rows;

@@ -1,5 +1,6 @@
 //! The shell of `tharsis sql`: statements of several lines, history, completion, and commands with a dot.
 
+use super::completion::Words;
 use super::mistakes::Origin;
 use super::rows::View;
 use super::session::Session;
@@ -10,13 +11,9 @@ use crate::interrupt;
 use crate::output;
 use anyhow::{Context as _, Result};
 use clap::ValueEnum;
-use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
-use rustyline::highlight::Highlighter;
-use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
-use rustyline::validate::Validator;
-use rustyline::{CompletionType, Config, Context, Editor, Helper};
+use rustyline::{CompletionType, Config, Editor};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -24,21 +21,13 @@ const HELP: &str = "\
 A statement ends with a semicolon and may have several lines. FROM takes tables and quoted paths: from 'sales.csv'.
   .help              this
   .mode FORM         the form of rows: table, csv, tsv, json, jsonl, markdown or vertical
-  .quit              the end, as Ctrl-D
+  .quit              the end, as Ctrl-D, exit, quit and \\q
   .read FILE         run the statements of a file
   .rows N            rows that a table shows at most; 0 for all
   .schema NAME       columns and types of a table
   .tables            the tables
   .timer on|off      print the time that each statement takes
 Ctrl-C forgets what was typed of a statement, and ends one that runs; a second time, also the shell.";
-
-/// Words of SQL that are completed.
-const KEYWORDS: &str = "all analyze and as asc between by case cast copy count create cross delete desc describe distinct \
-     drop else end except exclude exists explain false fetch filter first from full glob group having \
-     ilike in inner insert intersect interval into is join left like limit not null nulls offset on or \
-     order outer over partition qualify read_arrow read_avro read_csv read_json read_parquet replace \
-     right rows select set show sum summarize table then true union unnest update using values view when \
-     where window with";
 
 /// The tables of the user.
 const TABLES: &str =
@@ -64,7 +53,7 @@ pub fn run(asked: &SqlArgs, view: View) -> Result<()> {
     output::line("Statements end with a semicolon; .help tells the rest, Ctrl-D ends.")?;
     loop {
         if let Some(words) = editor.helper_mut() {
-            words.known = shell.words();
+            *words = shell.words();
         }
         interrupt::forget();
         match editor.readline(if shell.typed.is_empty() { "sql> " } else { "...> " }) {
@@ -104,6 +93,19 @@ struct Shell {
     is_timed: bool,
 }
 
+/// The command that a line is, if no statement has begun: one with a dot, or the word of another shell that
+/// means one.
+fn command(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let word = line.trim_end_matches(';').trim_end().to_lowercase();
+    match word.as_str() {
+        "exit" | "quit" | "\\q" => Some(".quit"),
+        "help" | "\\h" | "\\?" => Some(".help"),
+        "\\d" | "\\dt" => Some(".tables"),
+        _ => line.starts_with('.').then_some(line),
+    }
+}
+
 /// The shell after a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
@@ -114,7 +116,7 @@ enum Next {
 impl Shell {
     /// The entry of the history that a line completes.
     fn entry(&self, line: &str) -> Option<String> {
-        if self.typed.is_empty() && line.starts_with('.') {
+        if self.typed.is_empty() && command(line).is_some() {
             return Some(line.to_owned());
         }
         let text = format!("{}{line}", self.typed);
@@ -124,8 +126,8 @@ impl Shell {
 
     /// Takes a line. Errors are told, and the shell goes on.
     fn line(&mut self, line: &str) -> Next {
-        if self.typed.is_empty() && line.trim_start().starts_with('.') {
-            return self.command(line.trim());
+        if let Some(command) = command(line).filter(|_| self.typed.is_empty()) {
+            return self.command(command);
         }
         self.typed += line;
         self.typed.push('\n');
@@ -204,11 +206,12 @@ impl Shell {
         self.session.run_all(Some(path), &text, true)
     }
 
-    /// Words that are completed: those of SQL, tables and their columns.
-    fn words(&mut self) -> Vec<String> {
-        let tables = self.session.words(TABLES, "table_name");
-        let columns = self.session.words(COLUMNS, "column_name");
-        KEYWORDS.split_whitespace().map(str::to_owned).chain(tables).chain(columns).collect()
+    /// Words that are completed beside those of SQL.
+    fn words(&mut self) -> Words {
+        Words {
+            tables: self.session.words(TABLES, "table_name"),
+            columns: self.session.words(COLUMNS, "column_name"),
+        }
     }
 }
 
@@ -232,36 +235,24 @@ fn tell(outcome: Result<()>) {
     let _is_told = told(outcome);
 }
 
-/// Completes the word before the cursor.
-#[derive(Default)]
-struct Words {
-    known: Vec<String>,
-}
+#[cfg(test)]
+mod tests {
+    use super::command;
 
-impl Completer for Words {
-    type Candidate = Pair;
-
-    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
-        let before = &line[..at];
-        let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
-        let begin = before.rfind(|letter| !is_part(letter)).map_or(0, |last| last + 1);
-        let begin = (begin..=at).find(|at| line.is_char_boundary(*at)).unwrap_or(at);
-        let begun = before[begin..].to_lowercase();
-        let mut found: Vec<&String> =
-            self.known.iter().filter(|word| word.to_lowercase().starts_with(&begun)).collect();
-        found.sort();
-        found.dedup();
-        if begun.is_empty() {
-            found.clear();
+    #[test]
+    fn words_of_other_shells_are_commands() {
+        for (line, wanted) in [
+            ("exit", Some(".quit")),
+            (" QUIT; ", Some(".quit")),
+            ("\\q", Some(".quit")),
+            ("help", Some(".help")),
+            ("\\dt", Some(".tables")),
+            (" .mode csv", Some(".mode csv")),
+            ("exit 1", None),
+            ("select 1", None),
+            ("", None),
+        ] {
+            assert_eq!(command(line), wanted, "{line}");
         }
-        let pair = |word: &String| Pair { display: word.clone(), replacement: word.clone() };
-        Ok((begin, found.into_iter().map(pair).collect()))
     }
 }
-
-impl Hinter for Words {
-    type Hint = String;
-}
-impl Highlighter for Words {}
-impl Validator for Words {}
-impl Helper for Words {}
