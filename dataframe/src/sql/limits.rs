@@ -88,5 +88,7 @@ mod tests {
         let within = "(select \"B\" from t order by all limit 2) s";
         assert_eq!(rows(&format!("select string_agg(\"B\", ',') from {within}")), ["x,y"]);
         assert_eq!(rows("select 1 as \"all\" order by \"all\""), ["1"]);
+        assert_eq!(rows("(select a from t order by all desc limit 2) order by all limit 1"), ["1"]);
+        assert_eq!(rows("(select a from t order by all) order by all desc"), ["2", "1", "1"]);
     }
 }

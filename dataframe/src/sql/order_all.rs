@@ -1,6 +1,8 @@
 //! `ORDER BY ALL`: the rows in the order of all columns, from left to right.
 //!
-//! Until a query is planned, nobody knows its columns: its key is a mark, in whose place they come then.
+//! Until a query is planned, nobody knows its columns: its key is a mark, in whose place they come then. Each
+//! mark is another one, since the library takes a key of an order that the rows below have as well for a
+//! column of theirs.
 
 use super::plans::columns;
 use crate::error::{Error, Result};
@@ -10,9 +12,10 @@ use datafusion::logical_expr::logical_plan::Sort;
 use datafusion::logical_expr::sqlparser::ast::{Expr as SqlExpr, OrderByExpr, OrderByKind, Value};
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
 use datafusion::scalar::ScalarValue;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A text that nobody types.
-const MARK: &str = "\0order by all";
+/// The begin of texts that nobody types.
+const MARK: &str = "\0order by all ";
 
 /// Marks an order by all columns.
 pub(super) fn mark(kind: &mut OrderByKind) {
@@ -27,7 +30,9 @@ pub(super) fn mark(kind: &mut OrderByKind) {
             _ => return,
         },
     };
-    let expr = SqlExpr::Value(Value::SingleQuotedString(MARK.to_owned()).into());
+    static MARKS: AtomicU64 = AtomicU64::new(0);
+    let mark = format!("{MARK}{}", MARKS.fetch_add(1, Ordering::Relaxed));
+    let expr = SqlExpr::Value(Value::SingleQuotedString(mark).into());
     *kind = OrderByKind::Expressions(vec![OrderByExpr { expr, options, with_fill: None }]);
 }
 
@@ -51,5 +56,5 @@ pub(super) fn by_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 fn is_marked(keys: &[SortKey]) -> bool {
     let [SortKey { expr: Expr::Literal(value, _), .. }] = keys else { return false };
-    matches!(value, ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) if text == MARK)
+    matches!(value, ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) if text.starts_with(MARK))
 }
