@@ -55,6 +55,7 @@ pub(super) struct Choice {
 
 /// A call of a function in FROM.
 pub(super) struct Call {
+    pub(super) function: &'static str,
     pub(super) paths: Vec<String>,
     /// The place of the paths.
     pub(super) span: SqlSpan,
@@ -64,7 +65,7 @@ pub(super) struct Call {
 impl Call {
     /// The arguments of a function that takes these options.
     pub(super) fn of(
-        function: &str,
+        function: &'static str,
         args: &TableFunctionArgs,
         name: SqlSpan,
         known: &Groups,
@@ -100,7 +101,7 @@ impl Call {
             }
             options.push(choice);
         }
-        Ok(Call { paths, span, options })
+        Ok(Call { function, paths, span, options })
     }
 }
 

@@ -142,7 +142,8 @@ fn of_paths(call: &Call, rows: Option<usize>, read: impl Fn(&str) -> DataFrame) 
 }
 
 /// Refuses files of other columns or types than the first one has. Frames would put them below each other as
-/// pandas does: whole numbers of one file would be floats beside those of another.
+/// pandas does: whole numbers of one file would be floats beside those of another, and times of all files in
+/// the zone of the last one.
 fn check_same(call: &Call, frames: &[DataFrame]) -> Result<()> {
     let columns = frames.iter().map(types_of).collect::<Result<Vec<_>>>()?;
     let Some((first, others)) = columns.split_first() else { return Ok(()) };
@@ -150,11 +151,13 @@ fn check_same(call: &Call, frames: &[DataFrame]) -> Result<()> {
         let differs = |reason: String| Err(Error::file(path, FileFault::Mismatch, reason));
         for (column, dtype) in first {
             match own.get(column) {
-                Some(same) if same == dtype => {}
+                Some(same) if is_same(same, dtype) => {}
                 Some(other) => {
+                    let advice = if call.function == CALLED { "say its type with dtypes, or " } else { "" };
+                    let [other, dtype] = different_names(other, dtype);
                     return differs(format!(
-                        "column {column:?} is {other} here and {dtype} in the first file of the list: say its type \
-                         with dtypes, or put the files together by UNION ALL and CAST"
+                        "column {column:?} is {other} here and {dtype} in the first file of the list: {advice}put \
+                         the files together by UNION ALL and CAST"
                     ));
                 }
                 None => {
@@ -169,11 +172,23 @@ fn check_same(call: &Call, frames: &[DataFrame]) -> Result<()> {
     Ok(())
 }
 
+/// Whether values of two types stay what they are below each other: texts do, however they are stored.
+fn is_same(one: &DataType, other: &DataType) -> bool {
+    let is_text = |dtype: &DataType| type_name(dtype) == type_name(&DataType::Utf8);
+    one.equals_datatype(other) || (is_text(one) && is_text(other))
+}
+
+/// The names of two types that differ: those of SQL, unless they are the same.
+fn different_names(one: &DataType, other: &DataType) -> [String; 2] {
+    let names = [one, other].map(type_name);
+    if names[0] == names[1] { [one, other].map(ToString::to_string) } else { names }
+}
+
 /// The types of the columns of a frame.
-fn types_of(frame: &DataFrame) -> Result<BTreeMap<String, String>> {
+fn types_of(frame: &DataFrame) -> Result<BTreeMap<String, DataType>> {
     let plan = frame.frame()?.visible()?;
     let fields = plan.schema().fields().iter();
-    Ok(fields.map(|field| (field.name().clone(), type_name(field.data_type()))).collect())
+    Ok(fields.map(|field| (field.name().clone(), field.data_type().clone())).collect())
 }
 
 /// The names of files.
@@ -194,12 +209,16 @@ fn csv(call: &Call) -> Checked<Result<LogicalPlan>> {
         options = with_choice(options, choice, &mut steps)?;
     }
     let named = |name: &str| call.options.iter().find(|choice| choice.name() == name);
-    if let (Some(_), Some(typed)) =
-        (named("all_varchar"), named("dtypes").filter(|typed| typed.pairs().is_none()))
-    {
+    let of_all = named("all_varchar").filter(|all| all.truth() == Ok(true));
+    if let (Some(_), Some(typed)) = (of_all, named("dtypes").filter(|typed| typed.pairs().is_none())) {
         let text = format!("{CALLED}: all_varchar, and a type of all columns");
         return Err(typed.mistake(Error::Value(text)));
     }
+    let is_other = |column: &&String| steps.typed.contains(*column) && !steps.times.contains(*column);
+    if let (Some(column), Some(parsed)) = (steps.parsed.iter().find(is_other), named("parse_dates")) {
+        return Err(parsed.mistake(two_types(column)));
+    }
+    steps.times.append(&mut steps.parsed);
     if !steps.times.is_empty() {
         options = options.parse_dates(steps.times.iter().map(String::as_str));
     }
@@ -212,7 +231,9 @@ fn csv(call: &Call) -> Checked<Result<LogicalPlan>> {
 struct Steps {
     /// Columns with a type.
     typed: Vec<String>,
-    /// Columns that are read as times, and those of them of which the day is kept.
+    /// Columns that an option of their own has read as times.
+    parsed: Vec<String>,
+    /// Columns whose type is one of times, and those of them of which the day is kept.
     times: Vec<String>,
     dates: Vec<String>,
     /// Rows of all files at most.
@@ -262,7 +283,7 @@ fn with_choice(options: CsvOptions, choice: &Choice, steps: &mut Steps) -> Check
             options
         }
         "parse_dates" => {
-            steps.times.extend(choice.texts().map_err(wanted)?.into_iter().map(str::to_owned));
+            steps.parsed.extend(choice.texts().map_err(wanted)?.into_iter().map(str::to_owned));
             options
         }
         "quote" => options.quotechar(choice.character().map_err(wanted)?),
@@ -283,9 +304,7 @@ fn with_types(
 ) -> Checked<CsvOptions> {
     for (column, name) in types {
         if steps.typed.contains(column) {
-            return Err(
-                choice.mistake(Error::Value(format!("{CALLED}: the column {column:?} has two types")))
-            );
+            return Err(choice.mistake(two_types(column)));
         }
         steps.typed.push(column.clone());
         let lower = name.trim().to_lowercase();
@@ -299,6 +318,10 @@ fn with_types(
         }
     }
     Ok(options)
+}
+
+fn two_types(column: &str) -> Error {
+    Error::Value(format!("{CALLED}: the column {column:?} has two types"))
 }
 
 fn no_type(choice: &Choice, name: &str) -> Mistake {
@@ -327,7 +350,9 @@ fn as_dates(plan: LogicalPlan, dates: &[String]) -> Result<LogicalPlan> {
 mod tests {
     use crate::sql::SqlSession;
     use crate::{DataFrame, sql};
+    use arrow::array::{ArrayRef, FixedSizeBinaryArray, RecordBatch, TimestampMicrosecondArray};
     use std::path::PathBuf;
+    use std::sync::Arc;
 
     /// A folder with files, which is removed when it is dropped.
     struct Folder(tempfile::TempDir);
@@ -366,6 +391,7 @@ mod tests {
         let folder = Folder::new(&[
             ("a.csv", "made by hand\nday;sold;code\n2024-02-29;1.000,5;007\n2024-03-01;-;NA\n"),
             ("plain.csv", "1,x\n2,\n"),
+            ("whole.csv", "1\n2\n"),
         ]);
         let named =
             "read_csv('$/a.csv', delim = ';', skip = 1, decimal = ',', thousands := '.', nullstr => '-'";
@@ -379,6 +405,8 @@ mod tests {
         let query =
             "select t.a from read_csv('$/plain.csv', columns = {'a': 'VARCHAR', 'b': 'text'}) t order by 1";
         assert_eq!(folder.rows(query), ["1", "2"]);
+        let query = "select sum(\"0\") from read_csv('$/whole.csv', header = false, all_varchar = false, dtypes = 'BIGINT')";
+        assert_eq!(folder.rows(query), ["3"]);
         let query = "describe select * from read_csv('$/plain.csv', header = false, all_varchar = true)";
         assert_eq!(folder.rows(query), ["0 VARCHAR YES", "1 VARCHAR YES"]);
         let query = "select count(*) from read_csv('$/plain.csv', header = false, nrows = 1)";
@@ -466,6 +494,37 @@ mod tests {
     }
 
     #[test]
+    fn times_of_a_list_keep_their_zones() {
+        let folder = Folder::new(&[]);
+        let file = |name: &str, column: ArrayRef| {
+            let batch = RecordBatch::try_from_iter([("v", column)]).expect("a batch");
+            let frame = DataFrame::from_batches(batch.schema(), vec![batch]);
+            frame.to_parquet(&folder.query(name)).expect("a file");
+        };
+        let times = |zone: &str| -> ArrayRef {
+            Arc::new(TimestampMicrosecondArray::from(vec![1_717_236_000_000_000]).with_timezone(zone))
+        };
+        let bytes = |value: &[u8]| -> ArrayRef {
+            Arc::new(FixedSizeBinaryArray::try_from_iter([value].into_iter()).expect("bytes"))
+        };
+        for (first, second) in
+            [(times("Europe/Berlin"), times("America/New_York")), (bytes(&[1]), bytes(&[1, 2]))]
+        {
+            file("$/1.parquet", Arc::clone(&first));
+            file("$/2.parquet", second);
+            for paths in ["['$/1.parquet', '$/2.parquet']", "'$/*.parquet'"] {
+                let told = folder.refused(&format!("select * from read_parquet({paths})"));
+                assert!(told.contains("/2.parquet: ") && told.contains("in the first file"), "{told}");
+                assert!(!told.contains("dtypes"), "it has no options: {told}");
+            }
+            file("$/2.parquet", first);
+            let query =
+                "select count(*), count(distinct v) from read_parquet(['$/1.parquet', '$/2.parquet'])";
+            assert_eq!(folder.rows(query), ["2 1"]);
+        }
+    }
+
+    #[test]
     fn mistakes_in_calls_have_their_place() {
         let folder = Folder::new(&[("a.csv", "a;b\n1;2\n")]);
         for (call, expected) in [
@@ -482,6 +541,10 @@ mod tests {
             ("read_csv('$/a.csv', all_varchar = true, dtype = 'BIGINT')", "a type of all columns"),
             (
                 "read_csv('$/a.csv', columns = {'a': 'BIGINT'}, dtypes = {'a': 'DOUBLE'})",
+                "\"a\" has two types",
+            ),
+            (
+                "read_csv('$/a.csv', parse_dates = 'a', dtypes = {'a': 'BIGINT'}, sep = ';')",
                 "\"a\" has two types",
             ),
             ("read_csv('$/a.csv', true)", "behind the path there are options"),
