@@ -4,32 +4,59 @@
 //! letters alone, that one is meant: files have headings such as `Sold`. The statement is planned again then,
 //! with the name of the column at this place. Columns of the rows around a subquery are not among those that
 //! the library knows there.
+//!
+//! The library tells the places of columns in some clauses only. Where it tells none, each place of the name
+//! is asked for: the statement is planned with a name there that no column has, and the error says which
+//! columns are known at this place, aliases among them.
 
+use super::column_names::each_name;
 use datafusion::common::{DataFusionError, SchemaError, Span};
-use datafusion::logical_expr::sqlparser::ast::{Expr, Ident, VisitMut, VisitorMut};
-use datafusion::sql::parser::{CopyToSource, Statement};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::sqlparser::ast::Ident;
+use datafusion::sql::parser::Statement;
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 
 /// Names of one statement that are written in other letters at most. Each of them is planned for once more.
 const NAMES_MAX: usize = 256;
+/// Plans of one statement that ask for places at most.
+const ASKED_MAX: usize = 1024;
+/// A name that nobody types.
+const ASKED: &str = "\0asked";
 
 /// Places in a statement, and the names of columns that are meant there.
-#[derive(Default)]
-pub(super) struct Letters(Vec<(Span, String)>);
+#[derive(Clone, Default)]
+pub(super) struct Letters {
+    names: Vec<(Span, String)>,
+    /// The place that is asked for.
+    asked: Option<Span>,
+    plans: usize,
+}
 
 /// The only column whose name differs in letters alone from one that there is not.
 pub(super) fn meant(error: &DataFusionError) -> Option<String> {
+    meant_by(error, missing(error)?)
+}
+
+/// The name of a column that there is not.
+fn missing(error: &DataFusionError) -> Option<&str> {
+    let DataFusionError::SchemaError(inner, _) = error.find_root() else { return None };
+    let SchemaError::FieldNotFound { field, .. } = &**inner else { return None };
+    Some(&field.name)
+}
+
+/// The only column whose name differs in letters alone from this one, which is none itself, at the place of
+/// an error.
+fn meant_by(error: &DataFusionError, name: &str) -> Option<String> {
     let DataFusionError::SchemaError(inner, _) = error.find_root() else { return None };
     let SchemaError::FieldNotFound { field, valid_fields } = &**inner else { return None };
     let of_table = valid_fields.iter().filter(|known| match (&field.relation, &known.relation) {
         (Some(asked), Some(known)) => asked.resolved_eq(known),
         (asked, _) => asked.is_none(),
     });
-    let same = of_table.filter(|known| known.name.to_lowercase() == field.name);
+    let same = of_table.filter(|known| known.name.to_lowercase() == name);
     let same: BTreeSet<&str> = same.map(|known| known.name.as_str()).collect();
     match same.into_iter().collect::<Vec<_>>().as_slice() {
-        [only] => Some((*only).to_owned()),
+        [only] if *only != name => Some((*only).to_owned()),
         _ => None,
     }
 }
@@ -37,63 +64,73 @@ pub(super) fn meant(error: &DataFusionError) -> Option<String> {
 impl Letters {
     /// Adds the name at a place; whether it is a new one.
     pub(super) fn add(&mut self, span: Span, name: String) -> bool {
-        let is_new = self.0.len() < NAMES_MAX && self.0.iter().all(|(known, _)| *known != span);
+        let is_new = self.names.len() < NAMES_MAX && self.names.iter().all(|(known, _)| *known != span);
         if is_new {
-            self.0.push((span, name));
+            self.names.push((span, name));
         }
         is_new
     }
 
+    /// Adds the names at places that the library does not tell, for an error of one of them; whether there
+    /// are new ones.
+    pub(super) async fn ask(&mut self, error: &DataFusionError, text: &str, session: &SessionState) -> bool {
+        let (Some(name), Some(_)) = (missing(error), meant(error)) else { return false };
+        let Ok(mut statement) = super::parsed(session, text) else { return false };
+        let mut is_new = false;
+        for place in self.places(&mut statement, name) {
+            if self.plans == ASKED_MAX {
+                break;
+            }
+            self.plans += 1;
+            let asking = Letters { asked: Some(place), ..self.clone() };
+            let Ok(statement) = super::prepared(session, text, &asking) else { continue };
+            // An error of another place comes before this one: nothing is known of it yet.
+            match session.statement_to_plan(statement).await {
+                Err(error) if missing(&error) == Some(ASKED) => {
+                    let column = meant_by(&error, name);
+                    is_new |= column.is_some_and(|column| self.add(place, column));
+                }
+                _ => {}
+            }
+        }
+        is_new
+    }
+
+    /// The places of a name without quotes that nothing is known of.
+    fn places(&self, statement: &mut Statement, name: &str) -> Vec<Span> {
+        let mut places = Vec::new();
+        each_name(statement, &mut |ident| {
+            let is_asked = ident.quote_style.is_none() && ident.value.to_lowercase() == name;
+            if is_asked && self.name(ident).is_none() {
+                places.extend(Span::try_from_sqlparser_span(ident.span));
+            }
+        });
+        places
+    }
+
     /// Writes the names into a statement.
     pub(super) fn write(&self, statement: &mut Statement) {
-        if self.0.is_empty() {
+        if self.names.is_empty() && self.asked.is_none() {
             return;
         }
-        // It never breaks off.
-        let _whole = match statement {
-            Statement::Statement(statement) => statement.visit(&mut Writer(self)),
-            Statement::CopyTo(copy) => match &mut copy.source {
-                CopyToSource::Query(query) => query.visit(&mut Writer(self)),
-                CopyToSource::Relation(_) => ControlFlow::Continue(()),
-            },
-            Statement::Explain(explain) => {
-                self.write(&mut explain.statement);
-                ControlFlow::Continue(())
+        each_name(statement, &mut |ident| {
+            let is_asked = self.asked.is_some() && Span::try_from_sqlparser_span(ident.span) == self.asked;
+            if let Some(name) = if is_asked { Some(ASKED) } else { self.name(ident) } {
+                ident.value = name.to_owned();
+                ident.quote_style = Some('"');
             }
-            Statement::CreateExternalTable(_) | Statement::Reset(_) => ControlFlow::Continue(()),
-        };
+        });
     }
 
     fn name(&self, ident: &Ident) -> Option<&str> {
         let span = Span::try_from_sqlparser_span(ident.span)?;
         let is_within = |place: &Span| place.start <= span.start && span.end <= place.end;
-        let found = self.0.iter().find(|(place, name)| {
+        let found = self.names.iter().find(|(place, name)| {
             ident.quote_style.is_none()
                 && is_within(place)
                 && name.to_lowercase() == ident.value.to_lowercase()
         });
         found.map(|(_, name)| name.as_str())
-    }
-}
-
-struct Writer<'a>(&'a Letters);
-
-impl VisitorMut for Writer<'_> {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        let ident = match expr {
-            Expr::Identifier(ident) => Some(ident),
-            Expr::CompoundIdentifier(parts) => parts.last_mut(),
-            _ => None,
-        };
-        if let Some(ident) = ident
-            && let Some(name) = self.0.name(ident)
-        {
-            ident.value = name.to_owned();
-            ident.quote_style = Some('"');
-        }
-        ControlFlow::Continue(())
     }
 }
 
@@ -107,6 +144,7 @@ mod tests {
         session_of(&[
             "create table t (\"City\" text, \"Sold\" int, a int) as values ('Oslo', 3, 1), ('Rome', 5, 2)",
             "create table u (a int, \"A\" int, sold int) as values (1, 10, 100)",
+            "create table w (\"Sold\" int, b int) as values (5, 6), (8, 9)",
             "create table v (\"B\" int, \"b\" int, \"Bb\" int, \"BB\" int) as values (1, 2, 3, 4)",
         ])
     }
@@ -140,6 +178,55 @@ mod tests {
         assert_eq!(session.run("select b from v").expect("rows"), [["2"]]);
         let described = session.run("describe select sold from t").expect("columns");
         assert_eq!(described[0][0], "Sold");
+    }
+
+    #[test]
+    fn columns_have_names_in_each_clause() {
+        // A name stands as it is, behind its table, or in quotes.
+        for (query, is_behind_table) in [
+            ("select @city, count(*) from t group by @city order by 1", true),
+            ("select @city, sum(@sold) as total from t group by @city order by total desc", true),
+            ("select @city, sum(@sold) as sold from t group by @city order by sold desc", true),
+            ("select count(*) from t group by upper(@city)", true),
+            ("select count(*) as n from t group by rollup(@city) order by n", true),
+            ("select a from t group by a having sum(@sold) > 3", true),
+            (
+                "select a from t qualify row_number() over (partition by @city order by @sold) = 1 order by a",
+                true,
+            ),
+            ("select distinct on (@city) @city, a from t order by @city, a", true),
+            ("select a from t order by @sold, @city", true),
+            ("select a, rank() over (order by @sold desc) from t order by 2", true),
+            ("select t.a, w.b from t join w using (@sold)", false),
+            ("select * exclude (@city) from t order by a", false),
+            (
+                "select x.n from (select @city, count(*) as n from t group by @city) x join u on u.a = x.n",
+                true,
+            ),
+        ] {
+            let of = |city: &str, sold: &str| query.replace("@city", city).replace("@sold", sold);
+            let expected = rows(&of("\"City\"", "\"Sold\""));
+            assert!(!expected.is_empty(), "{query}");
+            assert_eq!(rows(&of("city", "SOLD")), expected, "{query}");
+            if is_behind_table {
+                assert_eq!(rows(&of("t.city", "t.sold")), expected, "{query}");
+            }
+        }
+        let mut session = session();
+        session.run("insert into t (city, a, sold) values ('Bern', 3, 7)").expect("a row");
+        session.run("update t set sold = sold + 1 where city = 'Oslo'").expect("a row");
+        let found = session.run("select \"Sold\" from t order by \"City\"").expect("rows");
+        assert_eq!(found, [["7"], ["4"], ["5"]]);
+    }
+
+    #[test]
+    fn columns_that_have_the_name_itself_stay_what_they_are() {
+        let query =
+            "select count(*) from t, u where t.a = u.a group by u.sold, t.sold having max(u.sold) = 100";
+        assert_eq!(rows(query), ["1"]);
+        let within = "select sum(sold) as sold from t group by city";
+        let query = format!("select sold, count(*) from ({within}) s group by sold order by sold");
+        assert_eq!(rows(&query), ["3 1", "5 1"]);
     }
 
     #[test]

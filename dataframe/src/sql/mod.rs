@@ -22,7 +22,7 @@
 //! | lists where texts are wanted | `lists` |
 //! | joins without a condition | `joins` |
 //! | settings | `settings` |
-//! | names of columns in other letters | `letters` |
+//! | names of columns in other letters | `letters`, `column_names` |
 //! | fields of columns behind the names of tables | `fields` |
 //! | names of rows that are compared with a value | `compared_names` |
 //! | the bound on subqueries within each other | `levels` |
@@ -49,6 +49,7 @@ mod applies;
 mod asked;
 mod below;
 mod change;
+mod column_names;
 mod combinations;
 mod combined_joins;
 mod compared_names;
@@ -295,7 +296,7 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
             (Some(span), Some(name)) => letters.add(span, name),
             _ => false,
         };
-        if !is_known {
+        if !is_known && !letters.ask(&error, text, session).await {
             return Err(mistakes::of_plan(error, span, text, state));
         }
     };
