@@ -9,6 +9,7 @@
 //! is asked for: the statement is planned with a name there that no column has, and the error says which
 //! columns are known at this place, aliases among them.
 
+use super::labels::Doubles;
 use super::column_names::each_name;
 use datafusion::common::{DataFusionError, SchemaError, Span};
 use datafusion::execution::SessionState;
@@ -73,7 +74,13 @@ impl Letters {
 
     /// Adds the names at places that the library does not tell, for an error of one of them; whether there
     /// are new ones.
-    pub(super) async fn ask(&mut self, error: &DataFusionError, text: &str, session: &SessionState) -> bool {
+    pub(super) async fn ask(
+        &mut self,
+        error: &DataFusionError,
+        text: &str,
+        session: &SessionState,
+        doubles: &Doubles,
+    ) -> bool {
         let (Some(name), Some(_)) = (missing(error), meant(error)) else { return false };
         let Ok(mut statement) = super::parsed(session, text) else { return false };
         let mut is_new = false;
@@ -83,7 +90,7 @@ impl Letters {
             }
             self.plans += 1;
             let asking = Letters { asked: Some(place), ..self.clone() };
-            let Ok(statement) = super::prepared(session, text, &asking) else { continue };
+            let Ok(statement) = super::prepared(session, text, &asking, doubles) else { continue };
             // An error of another place comes before this one: nothing is known of it yet.
             match session.statement_to_plan(statement).await {
                 Err(error) if missing(&error) == Some(ASKED) => {

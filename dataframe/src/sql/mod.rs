@@ -296,7 +296,7 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
             (Some(span), Some(name)) => letters.add(span, name),
             _ => false,
         };
-        if !is_known && !letters.ask(&error, text, session).await {
+        if !is_known && !letters.ask(&error, text, session, &doubles).await {
             return Err(mistakes::of_plan(error, span, text, state));
         }
     };
