@@ -224,7 +224,8 @@ fn members_here(address: &str, own: &Credentials) -> Vec<Offer> {
 }
 
 /// Nodes whose sockets lie in the folder of this file, and the others behind them. A process has so many
-/// threads: paths to disks that do not answer, which members name, keep no node in that folder from being asked.
+/// threads: paths to disks that do not answer, which members name, keep no node in that folder from being
+/// asked.
 fn nearest_first(nodes: impl Iterator<Item = NodeInfo>, beside: &Path) -> Vec<NodeInfo> {
     let folder = beside.parent().unwrap_or(beside);
     let (mut near, far): (Vec<NodeInfo>, Vec<NodeInfo>) =

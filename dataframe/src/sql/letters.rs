@@ -9,8 +9,8 @@
 //! is asked for: the statement is planned with a name there that no column has, and the error says which
 //! columns are known at this place, aliases among them.
 
-use super::labels::Doubles;
 use super::column_names::each_name;
+use super::labels::Doubles;
 use datafusion::common::{DataFusionError, SchemaError, Span};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::sqlparser::ast::Ident;
