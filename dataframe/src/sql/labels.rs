@@ -245,7 +245,7 @@ impl Labels<'_> {
 fn with_mark(name: &str, mut number: usize) -> String {
     let mut marked = format!("{name}{MARK}");
     while 0 < number {
-        marked.push(if number % 2 == 0 { MARK } else { ONE });
+        marked.push(if number.is_multiple_of(2) { MARK } else { ONE });
         number /= 2;
     }
     marked

@@ -118,10 +118,12 @@ fn aggregate_in_where(tokens: &[TokenWithSpan], is_aggregate: impl Fn(&str) -> b
                     depth -= 1;
                 }
                 Token::Word(_) if depth == 0 && is_word(tokens.get(at), &CLAUSES) => break,
-                Token::Word(name) if query.is_none() && is_aggregate(&name.value) => {
-                    if tokens.get(at + 1).is_some_and(|token| token.token == Token::LParen) {
-                        return Some(at);
-                    }
+                Token::Word(name)
+                    if query.is_none()
+                        && is_aggregate(&name.value)
+                        && tokens.get(at + 1).is_some_and(|token| token.token == Token::LParen) =>
+                {
+                    return Some(at);
                 }
                 _ => {}
             }
@@ -250,11 +252,13 @@ pub(super) fn missing_end(words: &Words<'_>, stop: &SqlPlace) -> Option<(SqlPlac
             Token::RParen if 0 < depth => depth -= 1,
             Token::RParen | Token::SemiColon => return Some(found(words, at)),
             Token::Comma if depth == 0 => return Some(found(words, at)),
-            Token::Word(_) if depth == 0 && is_word(tokens.get(at), &CLAUSES) => {
-                // IS DISTINCT FROM
-                if !is_word(tokens.get(at - 1), &["distinct"]) {
-                    return Some(found(words, at));
-                }
+            // IS DISTINCT FROM
+            Token::Word(_)
+                if depth == 0
+                    && is_word(tokens.get(at), &CLAUSES)
+                    && !is_word(tokens.get(at - 1), &["distinct"]) =>
+            {
+                return Some(found(words, at));
             }
             _ => {}
         }

@@ -97,8 +97,8 @@ fn beside_times(values: &[&Expr], whole: &Expr, schema: &DFSchema) -> Option<Exp
     let mut whole = whole.clone();
     match &mut whole {
         Expr::BinaryExpr(BinaryExpr { left, right, .. }) => {
-            **left = meant(&**left);
-            **right = meant(&**right);
+            **left = meant(left);
+            **right = meant(right);
         }
         Expr::Between(between) => {
             *between.expr = meant(&between.expr);
