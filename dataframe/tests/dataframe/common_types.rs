@@ -92,7 +92,12 @@ fn named() -> Vec<(DataType, DataType, &'static [&'static str])> {
 
 fn assert_none(faults: &[String]) {
     let part = part(3);
-    assert!(faults.is_empty(), "{} faults with THARSIS_PART={part}:\n{}", faults.len(), faults.join("\n"));
+    assert!(
+        faults.is_empty(),
+        "{} faults with THARSIS_TEST_PART={part}:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub const LONG: &str = "THARSIS_LONG";
 /// Variable with the first seed of random cases. A failing test prints its seed.
 pub const SEED: &str = "THARSIS_SEED";
 /// Variable with the number of the part of listed cases that a usual run tries.
-pub const PART: &str = "THARSIS_PART";
+pub const PART: &str = "THARSIS_TEST_PART";
 /// Variable with the file to which the seconds of trials are written.
 pub const SECONDS: &str = "THARSIS_TEST_SECONDS";
 

@@ -263,7 +263,7 @@ impl Report {
         }
         if seeds.is_long() || seeds.are_named() || !self.is_green() {
             println!("\nseed of property tests: THARSIS_SEED={}", seeds.of_properties());
-            println!("part of the listed cases: THARSIS_PART={}", seeds.part());
+            println!("part of the listed cases: THARSIS_TEST_PART={}", seeds.part());
         }
         println!(
             "\n{} passed, {} failed, {} skipped",

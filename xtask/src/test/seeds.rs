@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Variable with the seed that the user names. See `tests/trials`.
 const SEED: &str = "THARSIS_SEED";
 /// Variable with the number of the part of listed cases. See `tests/trials`.
-const PART: &str = "THARSIS_PART";
+const PART: &str = "THARSIS_TEST_PART";
 /// Variable with the seed of property tests, which the library for them reads.
 const OF_PROPERTIES: &str = "PROPTEST_RNG_SEED";
 /// Seed of property tests in a usual run; `.cargo/config.toml` has it too, for runs by hand.
@@ -114,7 +114,7 @@ mod tests {
             said.contains(&format!("{OF_PROPERTIES}=7\n")) && said.contains("THARSIS_LONG=1\n"),
             "{said}"
         );
-        assert!(said.contains("THARSIS_PART=5\n"), "{said}");
+        assert!(said.contains("THARSIS_TEST_PART=5\n"), "{said}");
     }
 
     #[test]
