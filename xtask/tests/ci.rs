@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// The root of the tree whose tests run.
@@ -27,6 +28,10 @@ echo "cargo $*" >>"$LOG"
 const TESTS: &str = r#"#!/bin/sh
 echo "test ${CARGO_TARGET_DIR:-in the clone} $CARGO_INCREMENTAL $*" >>"$LOG"
 [ -n "${CARGO_TARGET_DIR:-}" ] || exit 7
+if [ -n "${SLEEPS:-}" ]; then
+  echo $$ >>"$LOG"
+  exec sleep 600
+fi
 if [ -e /proc/self/fd/9 ]; then echo "the tests have the lock" >>"$LOG"; fi
 flock --nonblock "$CARGO_TARGET_DIR.lock" echo "nobody has the lock" >>"$LOG"
 echo "$(stat -c %Y one) $(stat -c %Y two)" >>"$LOG"
@@ -148,6 +153,43 @@ fn a_second_run_waits_for_the_first() {
 }
 
 #[test]
+fn a_run_builds_in_the_clone_when_another_one_does_not_end() {
+    let tree = Tree::new();
+    fs::create_dir_all(tree.path("cache/tharsis-ci")).unwrap();
+    // A script, and tests that have outlived theirs.
+    for lock in ["cache/tharsis-ci.lock", "cache/tharsis-ci/test-run.lock"] {
+        let held = File::create(tree.path(lock)).unwrap();
+        held.lock().unwrap();
+        let output = tree.command().env("CI_WAIT_MAX", "0").output().unwrap();
+        failed_as_its_tests(&output);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("waiting for ") && said.contains("builds in the clone"), "{lock}: {said}");
+        assert_eq!(tree.log(), ["cargo xtask commits --all", "test in the clone 0 "], "{lock}");
+    }
+}
+
+#[test]
+fn a_run_that_is_told_to_end_ends_its_tests_and_gives_times_back() {
+    let tree = Tree::new();
+    let written = fs::metadata(tree.path("tree/one")).unwrap().modified().unwrap();
+    let mut run = tree.command().env("SLEEPS", "1").spawn().unwrap();
+    let log = || fs::read_to_string(tree.path("log")).unwrap_or_default();
+    let sleeper = loop {
+        assert!(run.try_wait().unwrap().is_none(), "{}", log());
+        if let Some(sleeper) = log().lines().nth(2).filter(|_| log().ends_with('\n')) {
+            break sleeper.to_owned();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let told = Command::new("kill").args(["-TERM", &run.id().to_string()]).status();
+    assert!(told.unwrap().success() && !run.wait().unwrap().success());
+    assert!(!Path::new("/proc").join(&sleeper).exists(), "its tests have ended");
+    let back = fs::metadata(tree.path("tree/one")).unwrap().modified().unwrap();
+    assert!(written <= back);
+    assert!(!tree.path("cache/tharsis-ci/stamps.set-back").exists());
+}
+
+#[test]
 fn without_a_folder_that_can_be_kept_the_clone_has_its_own() {
     let tree = Tree::new();
     let wanted = ["cargo xtask commits --all", "test in the clone 0 "];
@@ -175,6 +217,20 @@ fn left(compiler: &str, limits: [&str; 2], is_in_use: bool) -> BTreeSet<String> 
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
+/// The words of two calls for a folder on a disk that is full, and that somebody fills between them.
+fn make_room_twice() -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let mut said = String::new();
+    for _ in 0..2 {
+        fs::create_dir_all(folder.path().join("debug")).unwrap();
+        let mut command = Command::new(root().join("tools/make-room"));
+        let output = command.arg(folder.path()).args(["1000000", "1000000"]).output().unwrap();
+        said.push_str(&String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{said}");
+    }
+    said
+}
+
 #[test]
 fn a_folder_is_emptied_if_it_is_too_large_or_the_disk_is_full_or_the_compiler_another() {
     let output = Command::new("rustc").args(["--version", "--verbose"]).output().unwrap();
@@ -182,10 +238,13 @@ fn a_folder_is_emptied_if_it_is_too_large_or_the_disk_is_full_or_the_compiler_an
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
     let full = names(&["compiler", "debug", "stamps", "test-run.lock"]);
     let empty = names(&["compiler", "test-run.lock"]);
+    let of_full_disk = names(&["compiler", "test-run.lock", "was-full"]);
     let (any, none) = ("1000000", "0");
     assert_eq!(left(&compiler, [any, none], false), full);
     assert_eq!(left(&compiler, [none, none], false), empty, "it is too large");
-    assert_eq!(left(&compiler, [any, any], false), empty, "the disk is full");
+    assert_eq!(left(&compiler, [any, any], false), of_full_disk, "the disk is full");
     assert_eq!(left("rustc 1.0.0", [any, none], false), empty, "another compiler");
     assert_eq!(left("rustc 1.0.0", [none, any], true), full, "tests still run in it");
+    let output = make_room_twice();
+    assert_eq!(output.matches("emptying ").count(), 1, "others have filled the disk: {output}");
 }

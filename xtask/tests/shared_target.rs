@@ -153,6 +153,20 @@ fn a_file_that_is_written_while_a_tree_is_stamped_keeps_its_time() {
     assert_eq!(modified("say/src/main.rs"), before);
 }
 
+#[test]
+fn a_tree_whose_script_was_killed_gets_its_times_back_before_the_next_is_stamped() {
+    let (killed, next, kept) = (Repository::new(), Repository::new(), tempfile::tempdir().unwrap());
+    output(&mut stamp(killed.0.path(), &[], kept.path()));
+    write_word(killed.0.path(), "second");
+    write_word(killed.0.path(), "first");
+    let modified = || fs::metadata(killed.0.path().join("word/src/lib.rs")).unwrap().modified().unwrap();
+    let written = modified();
+    output(&mut stamp(killed.0.path(), &[], kept.path()));
+    assert!(modified() < written, "the content is known from before");
+    output(&mut stamp(next.0.path(), &[], kept.path()));
+    assert!(written <= modified());
+}
+
 /// Gives each file of a folder a time.
 fn give_time(folder: &Path, time: SystemTime) {
     for entry in fs::read_dir(folder).unwrap() {
