@@ -74,7 +74,8 @@ fn test(target: &Value) -> Option<String> {
 
 /// The name of a target in whose documentation examples are tests.
 fn documented(target: &Value) -> Option<String> {
-    (target["doctest"] == true).then(|| target["name"].as_str().map(str::to_owned))?
+    // Doc tests name the crate; cargo has both ways to write it.
+    (target["doctest"] == true).then(|| target["name"].as_str().map(|name| name.replace('-', "_")))?
 }
 
 /// The name of a target that is a command or an example.
@@ -98,7 +99,7 @@ mod tests {
             package(Path::new("/w"), &about).unwrap()
         };
         let all = found(&[
-            target("lib", "a_b", true, true),
+            target("lib", "a-b", true, true),
             target("bin", "c", true, false),
             target("test", "d", true, false),
             target("test", "left_out", false, false),
