@@ -1,9 +1,13 @@
 //! Data at the edges of what maps and scores of features take, with numbers of scikit-learn 1.9.1.
 
+use tharsis_learn::Save;
+use tharsis_learn::base::Estimator;
 use tharsis_learn::covariance::{EmpiricalCovariance, ShrunkCovariance};
 use tharsis_learn::discriminant_analysis::QuadraticDiscriminantAnalysis;
+use tharsis_learn::ensemble::VotingRegressor;
 use tharsis_learn::feature_selection::{
-    ScoreFunction, SelectKBest, SelectPercentile, chi2, f_classif, f_regression,
+    FittedSelectFromModel, RFE, ScoreFunction, SelectFromModel, SelectKBest, SelectPercentile,
+    SequentialFeatureSelector, chi2, f_classif, f_regression,
 };
 use tharsis_learn::impute::{MissingIndicator, SimpleImputer};
 use tharsis_learn::linear_model::{
@@ -14,6 +18,7 @@ use tharsis_learn::preprocessing::{
     PolynomialFeatures, PowerMethod, PowerTransformer, QuantileTransformer, RobustScaler,
 };
 use tharsis_learn::svm::LinearSVC;
+use tharsis_learn::tree::DecisionTreeRegressor;
 use tharsis_numeric::{DType, Tensor, arange, array, ones, stack, where_};
 
 /// Samples of one feature.
@@ -297,4 +302,28 @@ fn steps_of_a_path_begin_at_the_model_before() {
     assert_near(&twice.decision_function(&x), &cold.decision_function(&x), 1e-4);
     let path = estimator.cs([1.0, 1.001]).fit(&x, &y, ..).unwrap();
     assert!(path.n_iter.rows().into_iter().all(|steps| steps[1] < steps[0]), "{}", path.n_iter);
+}
+
+/// Selectors hand on what the estimator takes by which they choose, also from a file.
+#[test]
+fn selectors_take_nan_if_their_estimators_do() {
+    let (x, y) = classes();
+    let gaps = where_(&x.equal(9.0), f64::NAN, &x).execute().unwrap();
+    let by_trees = SelectFromModel::new(DecisionTreeRegressor::new()).fit(&gaps, &y, ..).unwrap();
+    let read = FittedSelectFromModel::from_bytes(&by_trees.to_bytes().unwrap()).unwrap();
+    for model in [&by_trees, &read] {
+        assert_eq!(*model.transform(&gaps).execute().unwrap().shape().unwrap(), [9, 1]);
+    }
+    let by_lines = [
+        SelectFromModel::new(Ridge::new()).fit(&x, &y, ..).unwrap().transform(&gaps),
+        RFE::new(Ridge::new()).fit(&x, &y, ..).unwrap().transform(&gaps),
+    ];
+    for made in by_lines {
+        let error = made.execute().map(drop).unwrap_err();
+        assert!(error.to_string().starts_with("Input X contains NaN."), "{error}");
+    }
+    let error = SequentialFeatureSelector::new(Ridge::new()).fit(&gaps, &y, ..).unwrap_err();
+    assert!(error.to_string().starts_with("Input X contains NaN (first in column 0)."), "{error}");
+    let voting = VotingRegressor::new().estimator("tree", DecisionTreeRegressor::new());
+    assert!(voting.takes_nan() && !voting.estimator("line", Ridge::new()).takes_nan());
 }
