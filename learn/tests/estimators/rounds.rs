@@ -102,7 +102,7 @@ fn boosted_classifiers_are_the_same_from_stores_of_all_sizes() {
 /// of a store of less than 24.
 #[test]
 fn a_round_of_boosted_lines_costs_what_the_first_one_does_in_a_store_for_one() {
-    const ROWS: usize = 400_000;
+    const ROWS: usize = 200_000;
     let x = samples(ROWS);
     let noise = default_rng(5).random(&[ROWS]).less(0.25);
     let y = x.squeeze(Some(&[1])).greater(0.0).not_equal(noise).astype(DType::I64).execute().unwrap();
