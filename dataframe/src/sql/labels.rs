@@ -86,7 +86,7 @@ pub(super) fn without_marks(error: Error) -> Error {
     let plain = |text: String| if text.contains(MARK) { text.replace([MARK, ONE], "") } else { text };
     match error {
         Error::Key { label, known } => {
-            let same = known.iter().filter(|name| *name != &label && plain_name(name) == label).count();
+            let same = known.iter().filter(|name| **name != label && plain_name(name) == label).count();
             if 1 < same {
                 return Error::Value(format!(
                     "column {label:?} is there {same} times; give one of them another name, with AS"

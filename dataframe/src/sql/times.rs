@@ -28,14 +28,14 @@ fn with_time(part: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr>> {
         Expr::TryCast(TryCast { expr, field }) => of_cast(expr, field.data_type(), schema)
             .map(|expr| Expr::TryCast(TryCast { expr: Box::new(expr), field: field.clone() })),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_of_times(*op) => {
-            beside_times(&[&**left, &**right], &part, schema)
+            beside_times(&[left.as_ref(), right.as_ref()], &part, schema)
         }
         Expr::Between(between) => {
-            let values = [&*between.expr, &*between.low, &*between.high];
+            let values = [between.expr.as_ref(), between.low.as_ref(), between.high.as_ref()];
             beside_times(&values, &part, schema)
         }
         Expr::InList(among) => {
-            let values: Vec<&Expr> = std::iter::once(&*among.expr).chain(&among.list).collect();
+            let values: Vec<&Expr> = std::iter::once(among.expr.as_ref()).chain(&among.list).collect();
             beside_times(&values, &part, schema)
         }
         Expr::ScalarFunction(call) if is_timestamp(call) => timestamp(call, schema)?,
