@@ -114,7 +114,7 @@ static FILES: [Meant; 4] = [
 ];
 
 /// Clauses, operators and statements.
-static CLAUSES: [Meant; 12] = [
+static CLAUSES: [Meant; 10] = [
     Meant::new(&["**"], "power(.., ..)", "", "select power(2, 3)"),
     Meant::new(&["//", "div"], ".. / ..", " of whole numbers, which has no fraction", "select 7 / 2"),
     Meant::new(
@@ -148,8 +148,6 @@ static CLAUSES: [Meant; 12] = [
         " for each column",
         "select sum(n) filter (where s = 'x') as x, sum(n) filter (where s = 'y') as y from t",
     ),
-    Meant::new(&["semi join"], "left semi join", "", "select * from t left semi join u on t.n = u.n"),
-    Meant::new(&["anti join"], "left anti join", "", "select * from t left anti join u on t.n = u.n"),
     Meant::new(
         &["temporary table"],
         "create table",

@@ -380,14 +380,12 @@ impl Dialect {
     }
 }
 
-static DIALECTS: [Dialect; 8] = [
+static DIALECTS: [Dialect; 6] = [
     Dialect::new("Operator DIV is not yet supported", "//", "the operator //", "//"),
     Dialect::new("Operator DIV is not yet supported", "div", "the operator DIV", "div"),
     Dialect::new("Temporary tables not supported", "temp", "TEMPORARY", "temporary table"),
     Dialect::new("Temporary tables not supported", "temporary", "TEMPORARY", "temporary table"),
-    Dialect::new("Unsupported JOIN operator", "anti", "ANTI JOIN without LEFT or RIGHT", "anti join"),
     Dialect::new("Unsupported JOIN operator", "asof", "ASOF JOIN", "asof join"),
-    Dialect::new("Unsupported JOIN operator", "semi", "SEMI JOIN without LEFT or RIGHT", "semi join"),
     Dialect::new("array of a query is not supported", "array", "ARRAY of a query", "array(select"),
 ];
 
