@@ -1,8 +1,9 @@
 //! Formats of files of rows, as the endings of their names say, and the forms in which rows are shown.
 
 use clap::ValueEnum;
+#[cfg(feature = "frames")]
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Endings of compressed files, behind that of the format.
 const PACKED: [&str; 4] = [".gz", ".bz2", ".xz", ".zst"];
@@ -40,12 +41,13 @@ impl Format {
 
     /// The format of the files of a path that rows are read from: that of its ending; of a folder of this
     /// machine without one, that of all of its visible files. `None` if they differ, or say none.
+    #[cfg(feature = "frames")]
     pub fn of_files(path: &str) -> Option<Format> {
         let own = Format::of(path);
         if own.is_some() || !path.ends_with('/') {
             return own;
         }
-        let (mut found, mut folders) = (None, vec![PathBuf::from(path)]);
+        let (mut found, mut folders) = (None, vec![Path::new(path).to_owned()]);
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).ok()?.flatten() {
                 let name = entry.file_name();
@@ -92,6 +94,7 @@ pub enum Shown {
 
 /// Whether a file that rows are written to has them in a form. An array of objects is written by no file: it
 /// has an object a line.
+#[cfg(feature = "frames")]
 pub fn is_form_of(path: &str, shown: Shown) -> bool {
     matches!(
         (Format::of(path), shown),

@@ -58,6 +58,7 @@ fn named_path(text: &str) -> Result<(String, String), String> {
     }
 }
 
+#[cfg(feature = "frames")]
 impl SqlArgs {
     /// The statements of the command line; none if they come from elsewhere.
     pub fn statements(&self) -> Vec<&str> {
