@@ -2,7 +2,7 @@
 
 use super::args::{N_JOBS, RANDOM_STATE, VERBOSE, class, count, seed};
 use super::held::{Around, around, told_methods};
-use super::model::{Described, Model, numbers, supervised_score, whole, wholes};
+use super::model::{Described, Model, supervised_score, whole, wholes};
 use super::object::Class;
 use super::searches::{
     ABSENT, ERROR_SCORE, ESTIMATOR, GRID, REFIT, SCORING, drawn, grids, results_of, validation,
@@ -129,8 +129,8 @@ fn min_resources(args: &Bound<Value>) -> Result<MinResources, Failure> {
 
 /// One of the numbers of rounds for each candidate of a round.
 fn of_candidates(n_candidates: &[usize], of: impl Fn(usize) -> usize) -> Value {
-    let each = n_candidates.iter().enumerate().flat_map(|(round, &count)| vec![of(round) as f64; count]);
-    numbers(&each.collect::<Vec<f64>>())
+    let each = n_candidates.iter().enumerate().flat_map(|(round, &count)| vec![of(round); count]);
+    wholes(&each.collect::<Vec<usize>>())
 }
 
 impl<T: Tells> Described for FittedHalving<FittedAny<T>> {

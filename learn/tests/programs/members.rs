@@ -204,11 +204,13 @@ fn searches_by_halving_are_those_of_rust() {
     let column = |name: &str| {
         let entries = found["table"]["o"].as_array().unwrap();
         let entry = entries.iter().find(|entry| entry[0] == name).unwrap_or_else(|| panic!("{name}"));
-        numbers(&entry[1]["arr"]["lit"])
+        &entry[1]["arr"]
     };
-    assert_eq!(column("iter"), [0.0, 0.0, 0.0, 1.0, 1.0]);
-    assert_eq!(column("n_resources"), [6.0, 6.0, 6.0, 12.0, 12.0]);
-    assert_eq!(column("mean_test_score"), model.search.cv_results.mean_test_score.to_vec());
+    // They are whole numbers, as in scikit-learn: rounds are places.
+    for (name, expected) in [("iter", json!([0, 0, 0, 1, 1])), ("n_resources", json!([6, 6, 6, 12, 12]))] {
+        assert_eq!((&column(name)["dtype"], &column(name)["lit"]), (&json!("<i8"), &expected), "{name}");
+    }
+    assert_eq!(numbers(&column("mean_test_score")["lit"]), model.search.cv_results.mean_test_score.to_vec());
     let refused = json!([
         ["m", "sk.linear_model.Ridge", []],
         ["g", "sk.model_selection.HalvingGridSearchCV", [{"$": "m"}, 3]],
