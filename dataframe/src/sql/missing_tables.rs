@@ -1,5 +1,6 @@
 //! Names in a statement that a session has no table for.
 
+use super::mistakes::in_begin;
 use super::session::SqlSession;
 use crate::engine::on_deep_stack;
 use crate::error::Result;
@@ -27,11 +28,15 @@ impl SqlSession {
         let state = self.context.state();
         on_deep_stack(|| {
             let (mut whole, mut missing) = (Cow::Borrowed(statement), Vec::new());
+            let mut as_written = statement.len();
             while let Some(summary) = super::summary::asked(&whole, &state) {
-                self.add_missing(&state, &summary.query, &mut missing)?;
+                let added = self.add_missing(&state, &summary.query, &mut missing);
+                added.map_err(|error| in_begin(error, statement, as_written))?;
+                as_written = summary.before.len();
                 whole = Cow::Owned(summary.left_out());
             }
-            self.add_missing(&state, &whole, &mut missing)?;
+            let added = self.add_missing(&state, &whole, &mut missing);
+            added.map_err(|error| in_begin(error, statement, as_written))?;
             Ok(missing)
         })
     }

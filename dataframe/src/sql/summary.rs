@@ -5,6 +5,7 @@
 //! the rows are planned, and the parser has no clause for it.
 
 use super::labels::plain_name;
+use super::same_rows::is_same_each_time;
 use super::type_names::type_name;
 use super::words::{Words, is_word, may_have};
 use crate::error::{Error, Result};
@@ -132,6 +133,26 @@ pub(super) fn statement(rows: &LogicalPlan, summary: &Summary<'_>) -> Result<Str
     let columns: Vec<Column<'_>> =
         fields.iter().enumerate().map(|(at, field)| Column { name: format!("c{at}"), field }).collect();
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    let from = format!("(\n{query}\n) as t({})", names.join(", "));
+    // Rows that may be others each time are read once, however wide they are.
+    if columns.len() <= BLOCK_COLUMNS || !is_same_each_time(rows)? {
+        return Ok(format!("{before}{}{behind}", of_block(&columns, &from, None)));
+    }
+    let blocks = columns.chunks(BLOCK_COLUMNS).enumerate();
+    let blocks = blocks.map(|(block, columns)| of_block(columns, &from, Some(block * BLOCK_COLUMNS)));
+    let blocks: Vec<String> = blocks.collect();
+    let labels = ["column_name", "column_type"].into_iter();
+    let labels = labels.chain(MEASURES.iter().map(|(label, _)| *label)).chain(["count", "null_percentage"]);
+    let labels: Vec<String> = labels.map(|label| format!("\"{label}\"")).collect();
+    Ok(format!(
+        "{before}select {} from ({}) as measured order by \"{PLACE}\"{behind}",
+        labels.join(", "),
+        blocks.join(" union all ")
+    ))
+}
+
+/// The query that answers for some columns of rows; with the places of these, if the first one is given.
+fn of_block(columns: &[Column<'_>], from: &str, first: Option<usize>) -> String {
     let mut measures = vec!["count(*) as n_rows".to_owned()];
     let mut shown = vec![
         below("column_name", columns.iter().map(|column| quoted(plain_name(column.field.name())))),
@@ -150,13 +171,17 @@ pub(super) fn statement(rows: &LogicalPlan, summary: &Summary<'_>) -> Result<Str
         format!("100.0 * (n_rows - present_{}) / nullif(n_rows, 0)", column.name)
     });
     shown.push(below("null_percentage", missing.map(|share| format!("cast({share} as double)"))));
-    Ok(format!(
-        "{before}select {} from (select {} from (\n{query}\n) as t({})) as measured{behind}",
-        shown.join(", "),
-        measures.join(", "),
-        names.join(", ")
-    ))
+    if let Some(first) = first {
+        shown.push(below(PLACE, (first..first + columns.len()).map(|at| at.to_string())));
+    }
+    format!("select {} from (select {} from {from}) as measured", shown.join(", "), measures.join(", "))
 }
+
+/// Columns of one aggregate at most: planning it takes steps for each two of its values. The rows are read
+/// again for each so many columns.
+const BLOCK_COLUMNS: usize = 50;
+/// The label of the places of columns, by which those of several aggregates are ordered.
+const PLACE: &str = "place";
 
 /// A column of the result: a value for each column of the rows.
 fn below(label: &str, values: impl Iterator<Item = String>) -> String {
@@ -309,6 +334,40 @@ mod tests {
         let path = folder.path().join("s.csv");
         session.run(&format!("copy (summarize t) to '{}'", path.display())).expect("a file");
         assert!(std::fs::read_to_string(path).expect("a file").starts_with("column_name,column_type,min,"));
+    }
+
+    #[test]
+    fn wide_tables_are_summarized_by_some_columns_at_a_time() {
+        let rows_of = |count: usize, last: &str| {
+            let columns =
+                (0..count).map(|at| format!("value + {at} as c{at}")).collect::<Vec<_>>().join(", ");
+            format!("summarize select {columns}, {last} as x from generate_series(1, 3)")
+        };
+        let found = rows(&rows_of(60, "'a'"));
+        assert_eq!(found.len(), 61);
+        for (at, row) in found[..60].iter().enumerate() {
+            let expected = format!("c{at} BIGINT {} {} 3 ", at + 1, at + 3);
+            assert!(row.starts_with(&expected) && row.ends_with(" 3 0.0"), "{row}, not {expected}");
+        }
+        assert!(found[60].starts_with("x VARCHAR a a 1 "), "{}", found[60]);
+        // An aggregate of all columns would have steps of planning for each two of them.
+        let aggregates = |query: &str| {
+            let plan = rows(&format!("explain {query}"));
+            plan.concat().lines().filter(|line| line.trim_start().starts_with("Aggregate: ")).count()
+        };
+        assert_eq!(aggregates(&rows_of(60, "'a'")), 2);
+        assert_eq!(aggregates(&rows_of(50, "random()")), 1, "other rows each time");
+        assert_eq!(aggregates("summarize select 1 as a, 2 as b"), 1);
+    }
+
+    #[test]
+    fn mistakes_in_summaries_show_what_was_typed() {
+        let session = session_of(&[]);
+        for (statement, column) in [("summarize select 1 +", 21), ("summarize t where a > 1", 13)] {
+            let error = session.missing_tables(statement).expect_err(statement);
+            let place = error.sql_place().expect("a place");
+            assert_eq!((place.text(), place.column()), (statement, column), "{error}");
+        }
     }
 
     #[test]
