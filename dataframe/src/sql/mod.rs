@@ -43,6 +43,7 @@
 //! | mistakes, with their places in the text | `mistakes`, `placed`, `marks`, `words` |
 //! | reasons of the library in other words, near names | `reasons`, `near` |
 //! | words of other databases, and what stands for them | `meant` |
+//! | parts of statements that errors do not show | `secrets` |
 //! | the dialect of runners of tests | `text` |
 
 mod applies;
@@ -96,6 +97,7 @@ mod reads;
 mod reasons;
 mod row_texts;
 mod same_rows;
+mod secrets;
 mod session;
 mod session_table;
 mod settings;

@@ -5,6 +5,7 @@ use super::labels::without_marks;
 use super::marks::Mark;
 use super::meant::{instead_of, no_function, no_function_in_from};
 use super::near::{near, near_text};
+use super::secrets::hidden;
 use super::type_names::{in_sql, type_names};
 use super::words::Words;
 use crate::error::{Error, nearest, quoted};
@@ -471,6 +472,7 @@ pub(super) fn told_of_syntax(reason: &str, words: &Words<'_>, place: &SqlPlace) 
         other => other.to_owned(),
     };
     let shown = match found {
+        found if let Some(shown) = hidden(found, words, place) => shown.to_owned(),
         "EOF" => "the end of the statement".to_owned(),
         text if text.starts_with(['\'', '"']) => text.to_owned(),
         text => format!("{text:?}"),

@@ -12,6 +12,8 @@ const WIDTH: usize = 100;
 const WIDTH_MIN: usize = 20;
 /// The space before the line.
 const INDENT: &str = "  ";
+/// Words with which a query begins.
+const QUERIES: [&str; 7] = ["describe", "from", "select", "summarize", "table", "values", "with"];
 /// The sign that a line goes on.
 const CUT: &str = "…";
 
@@ -53,9 +55,15 @@ fn has_secret_url(line: &str) -> bool {
     line.split_once("://").is_some_and(|(_, url)| url.contains(['@', '?']))
 }
 
-/// Whether a statement has options, among which the keys of a store may be, on any of its lines.
+/// Whether a statement that is no query has options, among which the keys of a store may be, on any of its
+/// lines.
 fn names_secrets(statement: &str) -> bool {
     let lower = statement.to_lowercase();
+    let words = lower.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
+    let mut words = words.skip_while(|word| ["analyze", "explain", "verbose"].contains(word));
+    if words.next().is_some_and(|first| QUERIES.contains(&first)) {
+        return false;
+    }
     ["options", "secret", "password", "token", "credential", "access_key"]
         .iter()
         .any(|word| lower.contains(word))
@@ -162,6 +170,12 @@ mod tests {
         let told =
             shown("create external table t stored as csv location 's3://b/x/' options (\n'aws.id' 'abc' eu)");
         assert!(told.starts_with("line 2, column ") && !told.contains("abc"), "{told}");
+        let told = shown(
+            "create external table t stored as csv location 's3://b/x/' options ('aws.key' 'ok' 'abc')",
+        );
+        assert!(told.ends_with("found a text") && !told.contains("abc"), "{told}");
+        let told = shown("explain select tokens, nope from (select 1 as tokens)");
+        assert!(told.ends_with("^^^^"), "a query has no options: {told}");
     }
 
     #[test]
