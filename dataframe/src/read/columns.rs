@@ -186,7 +186,7 @@ pub(super) async fn of_csv(
     let form = Arc::new(options.form(None)?);
     let has_header = options.has_header();
     let names = options.names.as_ref().map(Vec::len);
-    let (mut header, mut widest) = (None, None);
+    let (mut header, mut widest): (Option<Vec<String>>, _) = (None, None);
     let mut classes: Vec<Classes> = Vec::new();
     let (mut rows, mut bytes, mut is_whole) = (0, 0, true);
     for file in found {
@@ -198,6 +198,10 @@ pub(super) async fn of_csv(
         let text = text(store, place, file, &form);
         let sample = sample::of_csv(&text, has_header, columns, options.infer_bytes - bytes).await?;
         (rows, bytes) = (rows + sample.rows, bytes + sample.bytes);
+        // Filters on folders may leave out files of a pattern with other columns, and none of a list.
+        if let Some(first) = header.as_ref().filter(|_| has_header && place.is_list()) {
+            sample::check_header(&text.path, &sample.header, first)?;
+        }
         is_whole &= sample.is_whole;
         if classes.len() < sample.classes.len() {
             widest = Some((text.path, sample.header.clone()));

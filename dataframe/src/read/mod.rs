@@ -30,6 +30,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectStore;
+pub(crate) use places::joined;
 use places::{Found, Place};
 use std::sync::Arc;
 use table::{FileTable, Format};

@@ -6,7 +6,7 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
-/// The place that a path names.
+/// The place that a path names, or several paths.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     /// The path as the user wrote it.
@@ -18,6 +18,8 @@ pub(super) struct Place {
     pattern: Vec<String>,
     /// Whether the path says that it is a folder.
     is_folder: bool,
+    /// The places of the paths behind this one, in the same store.
+    others: Vec<Place>,
 }
 
 /// A file, and the values that its folders give to its rows.
@@ -30,8 +32,11 @@ pub(super) struct Found {
 }
 
 impl Place {
-    /// Understands a path; it need not exist.
+    /// Understands a path, or several that are [`joined`]; they need not exist.
     pub(super) fn parse(text: &str) -> Result<Place> {
+        if text.contains(BETWEEN) {
+            return Place::of_list(text.split(BETWEEN));
+        }
         let invalid = |reason: &str| Error::file(text, FileFault::Missing, reason);
         if text.is_empty() {
             return Err(invalid("the path is empty"));
@@ -71,7 +76,27 @@ impl Place {
             base,
             pattern: parts[plain..].iter().map(|part| (*part).to_owned()).collect(),
             is_folder: path.ends_with('/'),
+            others: Vec::new(),
         })
+    }
+
+    /// The place of several paths, whose files are read one after the other.
+    fn of_list<'a>(mut paths: impl Iterator<Item = &'a str>) -> Result<Place> {
+        let mut place = Place::parse(paths.next().unwrap_or_default())?;
+        for path in paths {
+            let other = Place::parse(path)?;
+            if other.store != place.store {
+                let reason = "the files of a list are in one store: put them together by UNION ALL";
+                return Err(Error::file(&other.text, FileFault::Unsupported, reason));
+            }
+            place.others.push(other);
+        }
+        Ok(place)
+    }
+
+    /// Whether there are several paths.
+    pub(super) fn is_list(&self) -> bool {
+        !self.others.is_empty()
     }
 
     /// The path of a file as users write it.
@@ -79,13 +104,21 @@ impl Place {
         shown(self.store.as_str(), location)
     }
 
-    /// The files, in the order of their paths: those that an earlier scan of the same plan has found, if
-    /// there is one. There is at least one.
+    /// The files of each path in turn, in the order of their own paths: those that an earlier scan of the
+    /// same plan has found, if there is one. There is at least one of each.
     pub(super) async fn files(
         &self,
         store: &dyn ObjectStore,
         listings: Option<&Listings>,
     ) -> Result<Vec<Found>> {
+        let mut files = self.own_files(store, listings).await?;
+        for place in &self.others {
+            files.extend(place.own_files(store, listings).await?);
+        }
+        Ok(files)
+    }
+
+    async fn own_files(&self, store: &dyn ObjectStore, listings: Option<&Listings>) -> Result<Vec<Found>> {
         let name = format!("{} {}", self.store.as_str(), self.text);
         let metas = match (listings.and_then(|listings| listings.known(&name)), listings) {
             (Some(metas), _) => metas,
@@ -185,6 +218,14 @@ impl Place {
         pairs.map(|(label, text)| (unescaped(label), value(text))).collect()
     }
 }
+
+/// Several paths as one, which readers take for a list of files.
+pub(crate) fn joined(paths: &[String]) -> String {
+    paths.join(&BETWEEN.to_string())
+}
+
+/// The sign between paths of a list, which no path has.
+const BETWEEN: char = '\0';
 
 /// The absolute path of a local one.
 fn local(path: &str) -> Result<String> {

@@ -159,10 +159,12 @@ impl FileTable {
         };
         let statistics = of(&files)?;
         let source = self.source(&files, prune::wider(&of_rows), session)?;
-        let groups = FileGroup::new(files).split_files(session.config().target_partitions());
-        let groups: Vec<FileGroup> = groups
-            .into_iter()
-            .map(|group| {
+        // The files stay in their order, which is that of a list.
+        let size = files.len().div_ceil(session.config().target_partitions().max(1));
+        let groups: Vec<FileGroup> = files
+            .chunks(size)
+            .map(|files| {
+                let group = FileGroup::new(files.to_vec());
                 let statistics = of(group.files())?;
                 Ok(group.with_statistics(Arc::new(statistics)))
             })

@@ -1,9 +1,10 @@
 //! Files in FROM by a function: `read_csv('sales.csv', delim = ';')`.
 
+use super::file_lists::of_paths;
 use super::file_options::{Call, Checked, Choice, Groups, Mistake};
 use super::near::near_text;
-use super::type_names::{type_name, type_named, type_names};
-use crate::error::{Error, FileFault, Result};
+use super::type_names::{type_named, type_names};
+use crate::error::{Error, Result};
 use crate::frame::{DataFrame, named};
 use crate::read::{CsvOptions, files, read_arrow, read_avro, read_csv, read_json, read_parquet};
 use arrow::datatypes::DataType;
@@ -15,7 +16,7 @@ use datafusion::logical_expr::planner::{
 use datafusion::logical_expr::sqlparser::ast::{ObjectName, Spanned, TableFactor, TableFunctionArgs};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::prelude::SessionContext;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Names of the functions.
@@ -122,73 +123,6 @@ fn planned(name: &ObjectName, args: &TableFunctionArgs) -> EngineResult<Option<L
     };
     let plan = plan.map_err(|error| Mistake::new(error.root().clone(), call.span))?;
     Ok(Some(LogicalPlanBuilder::from(plan).alias(function)?.build()?))
-}
-
-/// The rows of all files, one after the other; so many of them at most.
-fn of_paths(call: &Call, rows: Option<usize>, read: impl Fn(&str) -> DataFrame) -> Result<LogicalPlan> {
-    let frames: Vec<DataFrame> = call.paths.iter().map(|path| read(path)).collect();
-    let frame = match frames.as_slice() {
-        [only] => only.clone(),
-        several => {
-            check_same(call, several)?;
-            DataFrame::concat(several, true)
-        }
-    };
-    let frame = match rows {
-        Some(rows) => frame.head(rows),
-        None => frame,
-    };
-    frame.frame()?.visible()
-}
-
-/// Refuses files of other columns or types than the first one has. Frames would put them below each other as
-/// pandas does: whole numbers of one file would be floats beside those of another, and times of all files in
-/// the zone of the last one.
-fn check_same(call: &Call, frames: &[DataFrame]) -> Result<()> {
-    let columns = frames.iter().map(types_of).collect::<Result<Vec<_>>>()?;
-    let Some((first, others)) = columns.split_first() else { return Ok(()) };
-    for (path, own) in call.paths.iter().skip(1).zip(others) {
-        let differs = |reason: String| Err(Error::file(path, FileFault::Mismatch, reason));
-        for (column, dtype) in first {
-            match own.get(column) {
-                Some(same) if is_same(same, dtype) => {}
-                Some(other) => {
-                    let advice = if call.function == CALLED { "say its type with dtypes, or " } else { "" };
-                    let [other, dtype] = different_names(other, dtype);
-                    return differs(format!(
-                        "column {column:?} is {other} here and {dtype} in the first file of the list: {advice}put \
-                         the files together by UNION ALL and CAST"
-                    ));
-                }
-                None => {
-                    return differs(format!("no column {column:?}, which the first file of the list has"));
-                }
-            }
-        }
-        if let Some(column) = own.keys().find(|column| !first.contains_key(*column)) {
-            return differs(format!("column {column:?} is not in the first file of the list"));
-        }
-    }
-    Ok(())
-}
-
-/// Whether values of two types stay what they are below each other: texts do, however they are stored.
-fn is_same(one: &DataType, other: &DataType) -> bool {
-    let is_text = |dtype: &DataType| type_name(dtype) == type_name(&DataType::Utf8);
-    one.equals_datatype(other) || (is_text(one) && is_text(other))
-}
-
-/// The names of two types that differ: those of SQL, unless they are the same.
-fn different_names(one: &DataType, other: &DataType) -> [String; 2] {
-    let names = [one, other].map(type_name);
-    if names[0] == names[1] { [one, other].map(ToString::to_string) } else { names }
-}
-
-/// The types of the columns of a frame.
-fn types_of(frame: &DataFrame) -> Result<BTreeMap<String, DataType>> {
-    let plan = frame.frame()?.visible()?;
-    let fields = plan.schema().fields().iter();
-    Ok(fields.map(|field| (field.name().clone(), field.data_type().clone())).collect())
 }
 
 /// The names of files.
@@ -349,42 +283,8 @@ fn as_dates(plan: LogicalPlan, dates: &[String]) -> Result<LogicalPlan> {
 #[cfg(test)]
 mod tests {
     use crate::sql::SqlSession;
+    use crate::sql::file_lists::tests::Folder;
     use crate::{DataFrame, sql};
-    use arrow::array::{ArrayRef, FixedSizeBinaryArray, RecordBatch, TimestampMicrosecondArray};
-    use std::path::PathBuf;
-    use std::sync::Arc;
-
-    /// A folder with files, which is removed when it is dropped.
-    struct Folder(tempfile::TempDir);
-
-    impl Folder {
-        fn new(files: &[(&str, &str)]) -> Folder {
-            let folder = tempfile::tempdir().expect("a folder");
-            for (name, text) in files {
-                let path: PathBuf = folder.path().join(name);
-                std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-                std::fs::write(path, text).expect("a file");
-            }
-            Folder(folder)
-        }
-
-        fn query(&self, query: &str) -> String {
-            query.replace("$", &self.0.path().display().to_string())
-        }
-
-        #[track_caller]
-        fn rows(&self, query: &str) -> Vec<String> {
-            let rows = SqlSession::default().run(&self.query(query));
-            let rows = rows.unwrap_or_else(|error| panic!("{query}: {error}"));
-            rows.into_iter().map(|row| row.join(" ")).collect()
-        }
-
-        #[track_caller]
-        fn refused(&self, query: &str) -> String {
-            let error = SqlSession::default().run(&self.query(query)).expect_err(query);
-            error.to_string().replace(&self.0.path().display().to_string(), "$")
-        }
-    }
 
     #[test]
     fn csv_is_read_with_options() {
@@ -451,32 +351,6 @@ mod tests {
     }
 
     #[test]
-    fn files_of_a_list_have_the_same_columns() {
-        let folder = Folder::new(&[
-            ("a.csv", "id,x\n9007199254740993,1\n"),
-            ("b.csv", "id,x\n,1\n"),
-            ("c.csv", "x,id\n2,5\n"),
-            ("d.csv", "id\n5\n"),
-            ("e.csv", "id,x\n18446744073709551615,1\n"),
-        ]);
-        for (other, expected) in [
-            ("b.csv", "$/b.csv: column \"id\" is DOUBLE here and BIGINT in the first file of the list"),
-            ("d.csv", "$/d.csv: no column \"x\""),
-            ("e.csv", "column \"id\" is BIGINT UNSIGNED here"),
-        ] {
-            let told = folder.refused(&format!("select id from read_csv(['$/a.csv', '$/{other}'])"));
-            assert!(told.starts_with("line 1, column 26: ") && told.contains(expected), "{other}: {told}");
-        }
-        assert!(
-            folder
-                .refused("select * from read_csv(['$/d.csv', '$/a.csv'])")
-                .contains("column \"x\" is not in")
-        );
-        let query = "select id from read_csv(['$/a.csv', '$/b.csv', '$/c.csv'], dtypes = {'id': 'BIGINT'}) order by 1";
-        assert_eq!(folder.rows(query), ["5", "9007199254740993", "NULL"]);
-    }
-
-    #[test]
     fn binary_files_are_read() {
         let folder = Folder::new(&[]);
         let frame = DataFrame::from_columns([("n", vec![1, 2].into())]);
@@ -491,37 +365,6 @@ mod tests {
         assert_eq!(session.run("select max(n) from v").expect("rows"), [["2"]]);
         let missing = session.missing_tables(&folder.query("select * from read_parquet('$/a.parquet')"));
         assert!(missing.expect("names").iter().all(|name| !name.contains('.')));
-    }
-
-    #[test]
-    fn times_of_a_list_keep_their_zones() {
-        let folder = Folder::new(&[]);
-        let file = |name: &str, column: ArrayRef| {
-            let batch = RecordBatch::try_from_iter([("v", column)]).expect("a batch");
-            let frame = DataFrame::from_batches(batch.schema(), vec![batch]);
-            frame.to_parquet(&folder.query(name)).expect("a file");
-        };
-        let times = |zone: &str| -> ArrayRef {
-            Arc::new(TimestampMicrosecondArray::from(vec![1_717_236_000_000_000]).with_timezone(zone))
-        };
-        let bytes = |value: &[u8]| -> ArrayRef {
-            Arc::new(FixedSizeBinaryArray::try_from_iter([value].into_iter()).expect("bytes"))
-        };
-        for (first, second) in
-            [(times("Europe/Berlin"), times("America/New_York")), (bytes(&[1]), bytes(&[1, 2]))]
-        {
-            file("$/1.parquet", Arc::clone(&first));
-            file("$/2.parquet", second);
-            for paths in ["['$/1.parquet', '$/2.parquet']", "'$/*.parquet'"] {
-                let told = folder.refused(&format!("select * from read_parquet({paths})"));
-                assert!(told.contains("/2.parquet: ") && told.contains("in the first file"), "{told}");
-                assert!(!told.contains("dtypes"), "it has no options: {told}");
-            }
-            file("$/2.parquet", first);
-            let query =
-                "select count(*), count(distinct v) from read_parquet(['$/1.parquet', '$/2.parquet'])";
-            assert_eq!(folder.rows(query), ["2 1"]);
-        }
     }
 
     #[test]

@@ -32,7 +32,7 @@
 //! | `SUMMARIZE`, `DESCRIBE`, `SHOW TABLES` | `summary`, `described` |
 //! | types as SQL names them, and those of moments | `type_names`, `zone_types` |
 //! | `ORDER BY ALL`, `FETCH FIRST`, `TOP` | `order_all`, `limits` |
-//! | `read_csv(..)` and others in FROM | `file_tables`, `file_options` |
+//! | `read_csv(..)` and others in FROM | `file_tables`, `file_lists`, `file_options` |
 //! | files that statements write, and the options of `COPY` | `files`, `copies` |
 //! | tables that a session has not | `missing_tables` |
 //! | the order of rows | `order` |
@@ -64,6 +64,7 @@ mod distinct_from;
 mod distinct_names;
 mod explain;
 mod fields;
+mod file_lists;
 mod file_options;
 mod file_tables;
 mod files;

@@ -1,9 +1,9 @@
 //! Parts of statements that errors do not show, since they may be keys: errors may end up in files that
 //! others read.
 
-use super::words::Words;
+use super::words::{Words, is_word};
 use crate::sql_place::SqlPlace;
-use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan};
+use datafusion::logical_expr::sqlparser::tokenizer::TokenWithSpan;
 
 /// A part of a statement at which the parser stopped, without its letters if it may be a secret: a value of
 /// the options of files, or a URL with a user, a password or a query, which may be a signature.
@@ -23,12 +23,8 @@ fn is_of_options(words: &Words<'_>, place: &SqlPlace) -> bool {
         (start.line as usize, start.column as usize) < (place.line(), place.column())
     };
     let mut before = words.tokens().iter().take_while(is_before);
-    before.any(|token| is_word(token, "external") || is_word(token, "copy"))
-        && before.any(|token| is_word(token, "options"))
-}
-
-fn is_word(token: &TokenWithSpan, name: &str) -> bool {
-    matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(name))
+    before.any(|token| is_word(token, &["copy", "external"]))
+        && before.any(|token| is_word(token, &["options"]))
 }
 
 #[cfg(test)]

@@ -311,7 +311,7 @@ impl Records {
 }
 
 /// The labels in the header of a file are those of the first one.
-fn check_header(path: &str, found: &[String], expected: &[String]) -> Result<()> {
+pub(crate) fn check_header(path: &str, found: &[String], expected: &[String]) -> Result<()> {
     let found = labels(found);
     if found == expected {
         return Ok(());

@@ -17,6 +17,8 @@ use std::io::Cursor;
 use std::ops::Range;
 use std::sync::Arc;
 
+pub(crate) use super::records::check_header;
+
 /// The first records of a text.
 pub(crate) struct Sample {
     /// The labels in the header.
