@@ -55,7 +55,7 @@ pub(super) fn known_to(context: &SessionContext) -> Result<()> {
 
 /// Has a session of one statement look at the files of each call once.
 pub(super) fn remember(state: &mut SessionState) {
-    if state.config().get_extension::<Known>().is_some() {
+    if are_known_to(state) {
         // A list of planners takes another one always.
         let _taken = state.register_relation_planner(Arc::new(FileTables { seen: Some(Mutex::default()) }));
     }
@@ -63,6 +63,11 @@ pub(super) fn remember(state: &mut SessionState) {
 
 /// The sign of a session that has the functions.
 struct Known;
+
+/// Whether a session has the functions.
+pub(super) fn are_known_to(state: &SessionState) -> bool {
+    state.config().get_extension::<Known>().is_some()
+}
 
 #[derive(Debug)]
 struct FileTables {
@@ -395,6 +400,7 @@ mod tests {
             ("read_csv('$/a.csv', encoding = 'utf-9')", "encoding: \"utf-9\""),
             ("read_parquet('$/a.csv', hive = true)", "no option \"hive\"; there are none"),
             ("read_parquet('$/a.parquet')", "$/a.parquet: no such file"),
+            ("lateral read_csv('$/a.csv')", "read_csv behind LATERAL is not supported: it depends on no row"),
             ("read_csv()", "the first argument is a path"),
             ("read_csv(a)", "the first argument is a path"),
             ("read_csv([])", "the first argument is a path"),

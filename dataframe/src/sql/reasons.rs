@@ -1,6 +1,6 @@
 //! Reasons of the library in words of its users: no syntax tree, none of its own names, and near names only.
 
-use super::file_tables::NAMES;
+use super::file_tables::{NAMES, are_known_to};
 use super::labels::without_marks;
 use super::marks::Mark;
 use super::meant::{instead_of, no_function, no_function_in_from};
@@ -72,8 +72,11 @@ fn of_name(text: &str, state: &SessionState) -> Option<Told> {
         return Some(Told::of_name(Error::Value(no_function(name, state)), name));
     }
     if let Some(name) = name("table function '", "' not found").filter(|name| NAMES.contains(name)) {
-        let text =
-            format!("{name} reads files, which a query over frames alone does not; one of a SqlSession does");
+        let text = if are_known_to(state) {
+            format!("{name} behind LATERAL is not supported: it depends on no row, so leave the word out")
+        } else {
+            format!("{name} reads files, which a query over frames alone does not; one of a SqlSession does")
+        };
         return Some(Told::of_name(Error::Sql(text), name));
     }
     if let Some(name) = name("table function '", "' not found") {
