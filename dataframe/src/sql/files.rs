@@ -19,9 +19,18 @@ pub(super) fn of_copy(copy: &CopyTo) -> Result<Staged> {
     if is_file { Staged::file(&path) } else { Staged::folder(&path) }
 }
 
-/// A `COPY` to CSV with times as frames write them; refused for columns that the library does not write.
+/// A `COPY` as frames write files: CSV and JSON with the compression that the end of the name says, and times
+/// of CSV; refused for columns that the library does not write.
 pub(super) fn as_frames_write(mut copy: CopyTo) -> Result<CopyTo> {
-    if copy.file_type.get_ext() != "csv" {
+    let is_csv = copy.file_type.get_ext() == "csv";
+    if is_csv || copy.file_type.get_ext() == "json" {
+        let compression = COMPRESSIONS.iter().find(|(ending, _)| copy.output_url.ends_with(ending));
+        if let Some((_, compression)) = compression {
+            let option = "format.compression".to_owned();
+            copy.options.entry(option).or_insert_with(|| (*compression).to_owned());
+        }
+    }
+    if !is_csv {
         return Ok(copy);
     }
     let nested = copy.input.schema().fields().iter().find(|field| field.data_type().is_nested());
@@ -39,6 +48,9 @@ pub(super) fn as_frames_write(mut copy: CopyTo) -> Result<CopyTo> {
     }
     Ok(copy)
 }
+
+/// Ends of names, and the compression that readers find by them.
+const COMPRESSIONS: [(&str, &str); 4] = [(".bz2", "bzip2"), (".gz", "gzip"), (".xz", "xz"), (".zst", "zstd")];
 
 /// The place of the files of an `INSERT`, and the table that it adds rows to in the place of this one; none
 /// for a table that is no folder of files.

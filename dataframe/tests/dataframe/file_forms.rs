@@ -322,6 +322,28 @@ fn json_of_statements_is_that_of_frames() {
 }
 
 #[test]
+fn statements_write_the_compression_that_names_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut session = SqlSession::default();
+    for (format, ending, magic) in [
+        ("json", "gz", &[0x1f, 0x8b][..]),
+        ("csv", "gz", &[0x1f, 0x8b]),
+        ("csv", "bz2", b"BZh"),
+        ("json", "xz", b"\xfd7zXZ"),
+        ("csv", "zst", &[0x28, 0xb5, 0x2f, 0xfd]),
+    ] {
+        let name = path(&folder, &format!("t.{format}.{ending}"));
+        session.run(&format!("copy (select 3 as a) to '{name}' stored as {format}")).unwrap();
+        assert!(fs::read(&name).unwrap().starts_with(magic), "{name}");
+        assert_eq!(
+            session.run(&format!("select a from read_{format}('{name}')")).unwrap(),
+            [["3"]],
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn declared_columns_of_json_have_its_values_or_refuse_them() {
     let folder = tempfile::tempdir().unwrap();
     let name = path(&folder, "t.json");
