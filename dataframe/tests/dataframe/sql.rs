@@ -72,12 +72,15 @@ fn explaining_a_statement_changes_nothing() {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     fs::create_dir(folder.path().join("e")).unwrap();
-    fs::write(folder.path().join("e/a.csv"), "7\n").unwrap();
+    fs::write(folder.path().join("e/a.csv"), "a\n7\n").unwrap();
     fs::write(folder.path().join("old.csv"), "a\n7\n").unwrap();
     let before = contents(folder.path());
     let frame = DataFrame::from_columns([("a", vec![1_i64].into())]);
     let mut session = SqlSession::default();
-    let external = format!("create external table e (a bigint) stored as csv location '{}/'", path("e"));
+    let external = format!(
+        "create external table e (a bigint) stored as csv location '{}/' options (format.has_header true)",
+        path("e")
+    );
     rows(&mut session, &["create table s (a bigint) as values (1)", &external]);
     // Whether the plan of a statement can be shown: it makes rows.
     let statements = [

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tharsis_dataframe::{
     Aggregate, Compression, CsvOptions, DataFrame, Error, Executor, Limits, LocalExecutor, Outcome, Sort,
-    Stages, WriteOptions, read_csv, read_json, read_parquet, sql,
+    SqlSession, Stages, WriteOptions, read_csv, read_json, read_parquet, sql,
 };
 
 /// The address of the server, in the environment of a program.
@@ -243,6 +243,26 @@ fn buckets_are_read_with_the_keys_of_the_environment() {
     });
     let requests = server.requests();
     assert!(requests.is_empty() || requests.iter().all(|(_, _, key)| key == "a-key"), "{requests:?}");
+}
+
+#[test]
+fn a_statement_looks_at_files_once_however_often_it_is_planned() {
+    let server = Server::start();
+    server.add("/t.csv", b"City,Sold,A\nOslo,1,2\nOslo,3,4\n".to_vec());
+    let url = format!("http://{}/t.csv", server.address);
+    let asked = |query: &str| {
+        let before = server.requests().len();
+        let rows = SqlSession::default().run(&query.replace('$', &url)).unwrap();
+        (rows, server.requests().len() - before)
+    };
+    let (expected, in_quotes) = asked(
+        "select \"City\", sum(\"Sold\" + \"A\") from read_csv('$') group by \"City\" order by max(\"A\")",
+    );
+    let (rows, in_letters) =
+        asked("select city, sum(sold + a) from read_csv('$') group by city order by max(a)");
+    assert_eq!((&rows, rows.len()), (&expected, 1));
+    // Each name is planned for once more; the first of these plans looks at the file for all of them.
+    assert!(in_letters <= 2 * in_quotes, "{in_letters} requests, and {in_quotes} for names in quotes");
 }
 
 #[test]
