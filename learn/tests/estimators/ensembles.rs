@@ -22,8 +22,8 @@ use tharsis_learn::linear_model::{
 };
 use tharsis_learn::model_selection::{GridSearchCV, ParamGrid, Share};
 use tharsis_learn::multiclass::OneVsRestClassifier;
-use tharsis_learn::naive_bayes::GaussianNB;
-use tharsis_learn::neighbors::KNeighborsClassifier;
+use tharsis_learn::naive_bayes::{BernoulliNB, ComplementNB, GaussianNB, MultinomialNB};
+use tharsis_learn::neighbors::{CentroidMetric, KNeighborsClassifier, NearestCentroid};
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::StandardScaler;
 use tharsis_learn::tree::DecisionTreeRegressor;
@@ -168,6 +168,32 @@ fn the_last_class_of_equal_scores_is_told_of_one_against_the_rest() {
     let model = model.fit(&x, &array([3i64, 3, 5, 7]), ..).unwrap();
     // Each class is there with a half.
     assert_eq!(model.predict(&x).to_vec::<i64>().unwrap(), [7, 7, 7, 7]);
+}
+
+#[test]
+fn labels_of_samples_that_are_not_finite_are_refused() {
+    let x = array([1.0, 2.0, 3.0, 1.0, 2.0, 5.0, 4.0, 7.0]).reshape(&[4, 2]);
+    let line = array([1.0, 3.0, 2.0, 5.0]).reshape(&[4, 1]);
+    let y = array([0i64, 1, 0, 1]);
+    macro_rules! refuses {
+        ($estimator:expr, $x:expr) => {
+            let model = $estimator.fit($x, &y, ..).unwrap();
+            let columns = $x.shape().unwrap()[1] as i64;
+            for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+                let samples = array([bad, 1.0]).get(&[(0..columns).into()]).reshape(&[1, columns]);
+                let told = model.predict(&samples).to_vec::<i64>();
+                assert!(told.is_err(), "{}: {bad}: {told:?}", stringify!($estimator));
+            }
+        };
+    }
+    refuses!(VotingClassifier::new().estimator("bayes", GaussianNB::new()).voting(Voting::Soft), &x);
+    refuses!(BaggingClassifier::new().estimator(LogisticRegression::new()).bootstrap(false), &x);
+    refuses!(GaussianNB::new(), &x);
+    refuses!(MultinomialNB::new(), &x);
+    refuses!(BernoulliNB::new(), &x);
+    refuses!(ComplementNB::new(), &x);
+    refuses!(QuadraticDiscriminantAnalysis::new(), &line);
+    refuses!(NearestCentroid::new().metric(CentroidMetric::Manhattan), &x);
 }
 
 #[test]
