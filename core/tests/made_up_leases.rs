@@ -37,8 +37,8 @@ fn cpus(count: f64) -> Resources {
     Resources::cpus(count).unwrap()
 }
 
-fn member(node: NodeId) -> Member {
-    Member { node, resources: cpus(4.0), labels: Vec::new() }
+fn member(node: NodeId, count: f64) -> Member {
+    Member { node, resources: cpus(count), labels: Vec::new() }
 }
 
 fn class(count: f64) -> TaskClass {
@@ -48,7 +48,7 @@ fn class(count: f64) -> TaskClass {
 impl World {
     fn new() -> Self {
         let config = Config {
-            member: member(ME),
+            member: member(ME, 4.0),
             store_bytes: 1 << 20,
             annex_bytes: 0,
             create_timeout: 1000 * MS,
@@ -62,7 +62,8 @@ impl World {
         };
         let (starts, runs, answers) = (VecDeque::new(), Vec::new(), Vec::new());
         let mut world = Self { node: Node::new(config), now: MS, next: 0, starts, runs, answers };
-        world.feed(Event::MemberJoined(Arc::new(member(STRANGER))));
+        // It has no room, so that tasks run here.
+        world.feed(Event::MemberJoined(Arc::new(member(STRANGER, 0.0))));
         world
     }
 
