@@ -207,8 +207,9 @@ impl Ends {
             ends.push(*told);
         }
         if ends.is_empty() {
-            let due = self.open.iter().filter(|(_, open)| open.at <= now);
-            ends.extend(due.min_by_key(|(_, open)| open.at).map(|(told, _)| *told));
+            let due = || self.open.iter().filter(|(_, open)| open.at <= now);
+            let next = due().min_by_key(|(_, open)| open.at).map(|((job, _), _)| *job);
+            ends.extend(due().map(|(told, _)| *told).filter(|(job, _)| Some(*job) == next));
         }
         if ends.is_empty() {
             return None;
@@ -499,6 +500,7 @@ mod tests {
         let (mut ends, mut now) = (Ends::default(), 0);
         for job in [3, 4, 5, 7] {
             ends.told((JobId(job), OTHER), now);
+            ends.told((JobId(job), NodeId(7)), now);
         }
         // The record of job 4 is there and cannot be read. That of 7 is gone.
         let mut store = Store::new(&[3, 4, 5, 9], &[3, 5]);
@@ -511,7 +513,9 @@ mod tests {
             ended.extend(ends.answered(&question, Some(&listing), now));
         }
         assert_eq!(ended, BTreeSet::from([3, 5, 7].map(JobId)));
-        assert_eq!(ends.open.keys().copied().collect::<Vec<_>>(), [(JobId(4), OTHER)]);
+        let left: Vec<_> = ends.open.keys().copied().collect();
+        assert_eq!(left, [(JobId(4), OTHER), (JobId(4), NodeId(7))]);
+        assert_eq!(store.asked.iter().filter(|asked| **asked == (7, 1)).count(), 1, "for both at once");
     }
 
     #[test]
