@@ -17,16 +17,18 @@
 //! If it finds none of this for half the time of a lease, the node is isolated: soon after, the others will
 //! declare it dead and start its tasks again, so it starts none of them from then on. If its lease may have
 //! run out by then, a port that accepts connections does not end it: whoever is there may have declared it
-//! dead. Two things do: an answered renewal, and members that answer it as one. These are asked over their
-//! streams; a member that knows that this node is dead has ended its stream and answers nothing. What it had
-//! sent before may still come, so they must have answered twice, a look apart. With the control store away
-//! nobody is declared dead, so the members go on together after a moment in which they did not reach each
-//! other.
+//! dead. Two things do: an answered renewal, and most of the members that accept connections, if they answer
+//! it as one. They are asked over streams; a member that knows that this node is dead has ended its stream
+//! and takes up no other. Nodes that were cut off together may still count each other, so few are not enough.
+//! Answers that a member had sent before may still come, so they must come twice, a look apart. With the
+//! control store away nobody is declared dead, so the members go on together after a moment in which they did
+//! not reach each other.
 //!
 //! If a node stays isolated for the time of a lease, and a member says that it does not count this node as
 //! one, the node ends itself: what it runs is run again elsewhere.
 
 use super::links::Peers;
+use super::outbox::Contact;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -164,25 +166,34 @@ pub async fn look_around(
     asked: Option<Instant>,
 ) -> Found {
     let mut stores = control.addresses();
-    let (members, is_linked) = to_look_at(peers.addresses(), &stores);
+    let some = to_look_at(peers.contacts(), &stores);
+    let is_linked = some.iter().any(|member| member.is_up);
+    let has_answered = |member: &&Contact| asked.is_some_and(|asked| member.has_answered(asked.into_std()));
+    let answers = some.iter().filter(has_answered).count();
+    let members = some.into_iter().map(|member| member.address);
     stores.retain(|address| !own.contains(address));
     let (stores, members) =
         tokio::join!(look_at_all(stores, Whose::Store, wait), look_at_all(members, Whose::Member, wait));
     if !decide(&stores, &members, is_linked) {
         return Found::Nobody;
     }
-    let answers = is_linked && asked.is_some_and(|asked| peers.has_come(asked.into_std()));
-    if answers { Found::Members } else { Found::Ports }
+    // Two nodes that were cut off together may still count each other.
+    let accepts = members.iter().filter(|look| **look == Look::Accepts).count();
+    if accepts < 2 * answers { Found::Members } else { Found::Ports }
 }
 
-/// Some members that are no control stores, those with a stream first, and whether there is one with a
-/// stream. Each comes with whether it has one.
-fn to_look_at(mut members: Vec<(String, bool)>, stores: &[String]) -> (Vec<String>, bool) {
-    members.retain(|(member, _)| !stores.contains(member));
-    members.sort_by_key(|(_, is_linked)| !is_linked);
+/// Asks the members at which the next look goes whether they are there.
+pub fn ask_around(control: &ControlClient, peers: &Peers) {
+    let some = to_look_at(peers.contacts(), &control.addresses());
+    peers.ask(some.into_iter().map(|member| member.node));
+}
+
+/// Some members that are no control stores, those with a stream first.
+fn to_look_at(mut members: Vec<Contact>, stores: &[String]) -> Vec<Contact> {
+    members.retain(|member| !stores.contains(&member.address));
+    members.sort_by_key(|member| !member.is_up);
     members.truncate(MEMBERS_MAX);
-    let is_linked = members.iter().any(|(_, is_linked)| *is_linked);
-    (members.into_iter().map(|(member, _)| member).collect(), is_linked)
+    members
 }
 
 /// Decides by the looks at the control stores and at the members, and by whether a stream with one of these
@@ -196,7 +207,7 @@ fn decide(stores: &[Look], members: &[Look], is_linked: bool) -> bool {
 /// other.
 pub async fn learn_names(control: &ControlClient, peers: &Peers, wait: Duration) {
     let stores = control.addresses();
-    let (members, _) = to_look_at(peers.addresses(), &stores);
+    let members = to_look_at(peers.contacts(), &stores).into_iter().map(|member| member.address).collect();
     let of = |addresses: Vec<String>, whose| addresses.into_iter().map(move |address| (address, whose));
     for (address, whose) in of(stores, Whose::Store).chain(of(members, Whose::Member)) {
         if !names::is_fresh(&address) {
@@ -229,7 +240,7 @@ async fn look(address: String, whose: Whose, wait: Duration) -> Look {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::outbox::Opening;
+    use crate::cluster::outbox::{Need, Opening};
     use futures::StreamExt;
     use std::collections::BTreeMap;
     use tharsis_gcs::{ClientOptions, KnownStores};
@@ -366,10 +377,10 @@ mod tests {
     fn the_silence_of_a_head_is_counted_once() {
         let stores = ["head:1".to_owned()];
         let is_counted = |is_worker_linked| {
-            let members = vec![("head:1".to_owned(), true), ("worker:1".to_owned(), is_worker_linked)];
-            let (members, is_linked) = to_look_at(members, &stores);
-            assert_eq!(members, ["worker:1"]);
-            decide(&[Look::Silent], &[Look::Accepts], is_linked)
+            let members = vec![contact(1, "head:1", true), contact(2, "worker:1", is_worker_linked)];
+            let members = to_look_at(members, &stores);
+            assert_eq!(members, [contact(2, "worker:1", is_worker_linked)]);
+            decide(&[Look::Silent], &[Look::Accepts], members[0].is_up)
         };
         assert!(is_counted(true));
         // The stream with the silent head only seems to be up.
@@ -378,9 +389,13 @@ mod tests {
 
     #[test]
     fn members_with_a_stream_are_looked_at_first() {
-        let members = (0..2 * MEMBERS_MAX).map(|n| (n.to_string(), n == 2 * MEMBERS_MAX - 1)).collect();
-        let (some, is_linked) = to_look_at(members, &[]);
-        assert_eq!((some.len(), some[0].as_str(), is_linked), (MEMBERS_MAX, "31", true));
+        let members = (0..32).map(|n| contact(n, &n.to_string(), n == 31)).collect();
+        let some = to_look_at(members, &[]);
+        assert_eq!((some.len(), &some[0]), (MEMBERS_MAX, &contact(31, "31", true)));
+    }
+
+    fn contact(node: u64, address: &str, is_up: bool) -> Contact {
+        Contact { node: NodeId(node), address: address.to_owned(), is_up, came: None }
     }
 
     fn control_at(stores: Vec<String>) -> ControlClient {
@@ -388,9 +403,9 @@ mod tests {
         ControlClient::new(KnownStores::new(stores), &secret, ClientOptions::default()).unwrap()
     }
 
-    fn member_at(listen: String) -> NodeInfo {
+    fn member_at(node: u64, listen: String) -> NodeInfo {
         NodeInfo {
-            id: NodeId(2),
+            id: NodeId(node),
             listen,
             host: String::new(),
             local_socket: String::new(),
@@ -399,26 +414,50 @@ mod tests {
         }
     }
 
+    /// As one of a rack that was cut off: one of its members answers, the others only accept connections.
     #[tokio::test]
-    async fn a_member_is_asked_over_its_stream() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let member = member_at(listener.local_addr().unwrap().to_string());
+    async fn most_members_are_to_answer_over_their_streams() {
+        let peers = Arc::new(Peers::new(NodeId(1), 16));
+        let (mut listeners, mut linked) = (Vec::new(), Vec::new());
+        for node in 2..5 {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let peer = peers.add(member_at(node, listener.local_addr().unwrap().to_string())).unwrap();
+            let (stream, packets) = peer.open_stream(Opening::CalledByLower).unwrap();
+            listeners.push(listener);
+            linked.push((peer, stream, packets));
+        }
         // No other control store.
         let own = vec!["store:1".to_owned()];
         let control = control_at(own.clone());
-        let peers = Arc::new(Peers::new(NodeId(1), 16));
-        let peer = peers.add(member).unwrap();
-        let (stream, mut packets) = peer.open_stream(Opening::CalledByLower).unwrap();
         let asked = Instant::now();
         let look = || look_around(&control, &own, &peers, Duration::from_secs(5), Some(asked));
-        peers.ask();
-        let question = packets.next().await.unwrap();
-        assert!(question.asks && question.messages.is_empty());
-        assert_eq!(look().await, Found::Ports, "it has not answered");
-        peer.note_use();
+        ask_around(&control, &peers);
+        ask_around(&control, &peers);
+        for (peer, _, packets) in &mut linked {
+            let question = packets.next().await.unwrap();
+            assert!(question.asks && question.messages.is_empty());
+            assert!(futures::poll!(packets.next()).is_pending(), "one question waits for {}", peer.info.id);
+        }
+        assert_eq!(look().await, Found::Ports, "nobody has answered");
+        linked[0].0.note_use();
+        assert_eq!(look().await, Found::Ports, "one of three has");
+        linked[1].0.note_use();
         assert_eq!(look().await, Found::Members);
-        peer.end_stream(stream);
-        assert_eq!(look().await, Found::Nobody, "it counts the node as none");
+        for (peer, stream, _) in &linked {
+            peer.end_stream(*stream);
+        }
+        assert_eq!(look().await, Found::Nobody, "they count the node as none");
+    }
+
+    /// One to which no stream is up is called.
+    #[tokio::test]
+    async fn a_member_without_a_stream_is_asked_as_well() {
+        let peers = Arc::new(Peers::new(NodeId(1), 16));
+        let peer = peers.add(member_at(2, "other:1".to_owned())).unwrap();
+        peer.let_stay(false);
+        assert_eq!(peer.need(), Need::Nothing);
+        ask_around(&control_at(vec!["store:1".to_owned()]), &peers);
+        assert_eq!(peer.need(), Need::Soon);
     }
 
     /// A head that is cut off from everybody reaches its own port.
@@ -458,7 +497,7 @@ mod tests {
         let [store, member] =
             listeners.map(|listener| format!("localhost:{}", listener.local_addr().unwrap().port()));
         let peers = Peers::new(NodeId(1), 16);
-        peers.add(member_at(member.clone())).unwrap();
+        peers.add(member_at(2, member.clone())).unwrap();
         learn_names(&control_at(vec![store.clone()]), &peers, Duration::from_secs(5)).await;
         assert!(names::is_fresh(&store) && names::is_fresh(&member));
     }

@@ -19,7 +19,7 @@
 use super::incoming::receive;
 use super::neighbours::{after, before, is_neighbour};
 use super::noted::Noted;
-use super::outbox::{IDLE_MAX, Need, Opening, Peer};
+use super::outbox::{Contact, IDLE_MAX, Need, Opening, Peer};
 use crate::drain::{Drain, rows};
 use crate::inbox::Inbox;
 use crate::logs::Logs;
@@ -58,8 +58,6 @@ const MEMBER_WAIT: Duration = Duration::from_secs(2);
 const NO_MEMBER: RefusalCode = RefusalCode::NotFound;
 /// Bytes of packets of one member that the loop has not dealt with, about. More stay in the connection.
 const ROOM_BYTES: usize = 64 << 20;
-/// Maximum number of members that are asked whether they are there.
-const ASKED_MAX: usize = 16;
 /// Between the first attempts to open a stream.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 /// Between later attempts.
@@ -145,27 +143,21 @@ impl Peers {
         lock(&self.table).get(&node).cloned()
     }
 
-    /// The addresses of the members, each with whether a stream with it is up.
+    /// The members, and what is heard of them.
     #[must_use]
-    pub fn addresses(&self) -> Vec<(String, bool)> {
+    pub fn contacts(&self) -> Vec<Contact> {
         let members: Vec<Arc<Peer>> = lock(&self.table).values().cloned().collect();
-        members.iter().map(|peer| (peer.info.listen.clone(), peer.is_up())).collect()
+        members.iter().map(|peer| peer.contact()).collect()
     }
 
-    /// Asks members with a stream whether they are there: a question that any member answers, and that
-    /// changes nothing.
-    pub fn ask(&self) {
+    /// Asks members whether they are there: a question that each answers to those whom it counts as members,
+    /// and that changes nothing. A stream is opened for it where there is none.
+    pub fn ask(&self, members: impl Iterator<Item = NodeId>) {
         let question = Packet { asks: true, ..Packet::new(0, 0, Vec::new()) };
-        let members: Vec<Arc<Peer>> = lock(&self.table).values().cloned().collect();
-        for peer in members.iter().filter(|peer| peer.is_up()).take(ASKED_MAX) {
+        for peer in members.filter_map(|member| self.get(member)) {
             let parts = convert::encode(self.me, peer.info.id, &question);
-            parts.into_iter().for_each(|part| peer.put(part));
+            parts.into_iter().for_each(|part| peer.put_alone(part));
         }
-    }
-
-    /// Whether a packet has come since then over a stream that is up.
-    pub fn has_come(&self, since: std::time::Instant) -> bool {
-        lock(&self.table).values().any(|peer| peer.has_come(since))
     }
 
     /// Whether a member has said since the last question that this node is none.

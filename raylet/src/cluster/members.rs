@@ -7,7 +7,7 @@
 
 use super::code::Code;
 use super::ends::Ends;
-use super::isolation::{Isolation, LOOKS_PER_LEASE, learn_names, look_around};
+use super::isolation::{Isolation, LOOKS_PER_LEASE, ask_around, learn_names, look_around};
 use super::links::{Peers, dial};
 use super::names::ClaimedNames;
 use super::pulls::Pulls;
@@ -210,10 +210,10 @@ impl Membership {
             if lock(&self.isolation).is_unsure(begun) {
                 let own = &self.own_addresses;
                 let found = look_around(&self.control, own, &self.peers, pace, asked).await;
+                if self.peers.take_denial() {
+                    lock(&self.isolation).denied(Instant::now());
+                }
                 lock(&self.isolation).looked(begun, found);
-            }
-            if self.peers.take_denial() {
-                lock(&self.isolation).denied(Instant::now());
             }
             if lock(&self.isolation).is_over(Instant::now()) {
                 return self.fence("it reaches no control store, and is no member as others see it");
@@ -230,7 +230,7 @@ impl Membership {
             // The answers are there at the next look.
             asked = lock(&self.isolation).is_isolated().then(Instant::now);
             if asked.is_some() {
-                self.peers.ask();
+                ask_around(&self.control, &self.peers);
             }
         }
     }

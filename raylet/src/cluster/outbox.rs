@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tharsis_protos::control::NodeInfo;
 use tharsis_protos::peer::Outgoing;
 use tharsis_protos::peer::wire::Packet as WirePacket;
+use tharsis_types::NodeId;
 use tokio::sync::Notify;
 
 /// A stream that need not stay is closed after this time without packets.
@@ -22,6 +23,27 @@ pub struct Peer {
     pub(super) room: Room,
     outbox: Mutex<Outbox>,
     news: Notify,
+}
+
+/// Another member, and what is heard of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contact {
+    /// The member.
+    pub node: NodeId,
+    /// Its address (`host:port`).
+    pub address: String,
+    /// Whether a stream with it is up.
+    pub is_up: bool,
+    /// When a packet last came from it.
+    pub came: Option<Instant>,
+}
+
+impl Contact {
+    /// Whether a packet has come since then over a stream that is up.
+    #[must_use]
+    pub fn has_answered(&self, since: Instant) -> bool {
+        self.is_up && self.came.is_some_and(|came| since <= came)
+    }
 }
 
 #[derive(Default)]
@@ -83,6 +105,13 @@ impl Peer {
         }
     }
 
+    /// Queues a packet if no other waits.
+    pub(super) fn put_alone(&self, packet: WirePacket) {
+        if lock(&self.outbox).packets.is_empty() {
+            self.put(packet);
+        }
+    }
+
     /// It has left: its stream ends.
     pub(super) fn close(&self) {
         lock(&self.outbox).closed = true;
@@ -92,11 +121,6 @@ impl Peer {
     /// Whether it has left.
     pub(super) fn is_closed(&self) -> bool {
         lock(&self.outbox).closed
-    }
-
-    /// Whether the other node has taken a stream up, or called itself.
-    pub(super) fn is_up(&self) -> bool {
-        lock(&self.outbox).is_up
     }
 
     /// The other node has taken a stream up.
@@ -157,10 +181,10 @@ impl Peer {
         (outbox.used, outbox.came) = (now, now);
     }
 
-    /// Whether a packet has come since then, and the stream is up.
-    pub(super) fn has_come(&self, since: Instant) -> bool {
-        let outbox = lock(&self.outbox);
-        outbox.is_up && outbox.came.is_some_and(|came| since <= came)
+    /// It, and what is heard of it.
+    pub(super) fn contact(&self) -> Contact {
+        let (node, address, outbox) = (self.info.id, self.info.listen.clone(), lock(&self.outbox));
+        Contact { node, address, is_up: outbox.is_up, came: outbox.came }
     }
 
     /// Time after which a stream can be closed if no packet goes or comes until then; zero if it can be now,
