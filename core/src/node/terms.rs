@@ -3,7 +3,9 @@
 //! All nodes say the same of a job, but a member can say what it likes. The node of the driver is believed.
 //! As long as that is not known here, the first that speaks is believed, and what others say otherwise is
 //! kept. The control store is asked for the driver when two say different things, or when a quota is said:
-//! the job waits for parts of it, which come from the node of its driver alone.
+//! the job waits for parts of it, which come from the node of its driver alone. That node may never speak
+//! here: then whoever says that it gives the parts of a quota is believed, and not who says that there is no
+//! bound.
 //!
 //! | terms of a job | enter by | leave by |
 //! |---|---|---|
@@ -78,7 +80,12 @@ impl Terms {
             return Heard { holds: Some(said), asks: is_asked };
         };
         match known.driver {
+            Some(driver) if known.by == driver => Heard::default(),
+            // Those of the driver never change: what it says first stays.
             Some(driver) if driver == from => Heard { holds: known.set(from, said), asks: false },
+            Some(driver) if said.names(driver) && !known.said.names(driver) => {
+                Heard { holds: known.set(from, said), asks: false }
+            }
             Some(_) => Heard::default(),
             None => Heard { holds: None, asks: known.is_doubted(from, said) },
         }
@@ -91,12 +98,18 @@ impl Terms {
         known.is_asked = false;
         let driver = driver.filter(|_| known.driver.is_none())?;
         known.driver = Some(driver);
-        let mut rivals = std::mem::take(&mut known.rivals).into_iter();
+        let mut rivals = std::mem::take(&mut known.rivals);
         if known.by == driver {
             return None;
         }
-        if let Some((_, said)) = rivals.find(|(node, _)| *node == driver) {
-            return known.set(driver, said);
+        if let Some(at) = rivals.iter().position(|(node, _)| *node == driver) {
+            return known.set(driver, rivals.swap_remove(at).1);
+        }
+        if known.said.names(driver) {
+            return None;
+        }
+        if let Some((node, said)) = rivals.into_iter().find(|(_, said)| said.names(driver)) {
+            return known.set(node, said);
         }
         // Another node has spoken for the driver, which gives the parts of its quota.
         let is_false = known.said.quota.as_ref().is_some_and(|terms| terms.home != driver);
@@ -131,6 +144,15 @@ impl Terms {
             assert!(known.rivals.len() <= RIVALS_MAX, "too many terms of {job} are kept");
             assert!(known.driver.is_none() || known.rivals.is_empty(), "the driver of {job} is known");
         }
+    }
+}
+
+impl Said {
+    /// Whether the job has a quota, and this node gives the parts. It gives no more than there is, whatever
+    /// was said of the amounts, so as long as it says nothing itself this is believed rather than that the
+    /// job has no bound.
+    fn names(&self, driver: NodeId) -> bool {
+        self.quota.as_ref().is_some_and(|terms| terms.home == driver)
     }
 }
 
@@ -238,7 +260,7 @@ mod tests {
         terms.check();
         assert_eq!(terms.heard(JOB, LIAR, said(1, None)), NOTHING);
         assert_eq!(terms.heard(JOB, HOME, said(300, None)), NOTHING);
-        assert_eq!(terms.heard(JOB, HOME, said(200, None)), holds(said(200, None)));
+        assert_eq!(terms.heard(JOB, HOME, said(200, None)), NOTHING, "it never changes");
     }
 
     #[test]
@@ -252,6 +274,29 @@ mod tests {
         assert_eq!(terms.heard(JOB, HOME, said(100, Some(HOME))), holds(said(100, Some(HOME))));
         assert_eq!(terms.driver_found(JOB, Some(LIAR)), None, "it is known");
         terms.check();
+    }
+
+    /// The driver's node never asks here: tasks of the job run at another one, which does.
+    #[test]
+    fn a_member_takes_no_quota_off_a_job_whose_driver_has_not_spoken() {
+        let honest = said(300, Some(HOME));
+        let mut terms = Terms::default();
+        assert_eq!(terms.heard(JOB, LIAR, said(1, None)), holds(said(1, None)));
+        assert_eq!(terms.heard(JOB, OTHER, honest.clone()), ASKS);
+        assert_eq!(terms.driver_found(JOB, Some(HOME)), Some(honest.clone()));
+        assert_eq!(terms.heard(JOB, LIAR, said(1, None)), NOTHING);
+        assert_eq!(terms.heard(JOB, LIAR, said(1, Some(LIAR))), NOTHING);
+        assert_eq!(terms.heard(JOB, HOME, said(200, Some(HOME))), holds(said(200, Some(HOME))));
+        // It is asked for before anybody honest has spoken.
+        for lie in [said(1, None), said(1, Some(LIAR))] {
+            let mut terms = Terms::default();
+            terms.heard(JOB, LIAR, lie);
+            terms.heard(JOB, LIAR, said(2, None));
+            terms.driver_found(JOB, Some(HOME));
+            assert_eq!(terms.heard(JOB, OTHER, honest.clone()), holds(honest.clone()));
+            assert_eq!(terms.heard(JOB, LIAR, said(1, None)), NOTHING);
+            terms.check();
+        }
     }
 
     #[test]
