@@ -146,6 +146,7 @@ impl Leases {
         // The node of the driver counts what it has given, whatever was said of the quota.
         if let Some(before) = before.filter(|before| before.terms.home == terms.home) {
             part.come_by(&terms.quota.part(&before.given()));
+            part.told = before.told;
         }
         self.quotas.0.insert(job, part);
     }
@@ -193,12 +194,19 @@ impl Leases {
 
     /// The node of a job's driver gives a part of the quota.
     pub fn quota_granted(&mut self, from: NodeId, job: JobId, amount: &Resources, out: &mut Vec<Effect>) {
-        let Some(part) = self.quotas.0.get_mut(&job).filter(|part| part.terms.home == from) else { return };
-        let amount = part.terms.quota.part(amount);
+        // The node of the driver counts what it gives: what is not taken goes back.
+        let mut back = |amount| out.push(Effect::Quota(from, QuotaMessage::Returned { job, amount }));
+        let Some(part) = self.quotas.0.get_mut(&job).filter(|part| part.terms.home == from) else {
+            return back(amount.clone());
+        };
+        let taken = part.terms.quota.part(amount);
         let mut room = part.terms.quota.all();
-        if !(room.take(&part.given()) && room.fits(&amount)) {
-            return;
+        if !(room.take(&part.given()) && room.fits(&taken)) {
+            // Asked for again at the next change here, and not at once: the answer would be the same.
+            part.told = None;
+            return back(amount.clone());
         }
+        let amount = taken;
         part.come_by(&amount);
         part.told = None;
         // Whoever it was wanted back for came before, and has it.
@@ -387,10 +395,7 @@ mod tests {
                             assert!(self.leases.worker_ready(start, client, &mut self.effects));
                         }
                         Effect::Granted(key, client) => drop(self.workers.insert(key, client)),
-                        Effect::Quota(to, message) => {
-                            assert_eq!(to, HOME);
-                            told.push(message);
-                        }
+                        Effect::Quota(HOME, message) => told.push(message),
                         other => self.others.push(other),
                     }
                 }
@@ -482,7 +487,7 @@ mod tests {
         assert_eq!(bench.told(), [wanted(1.0)]);
         assert!(bench.runs(second) && !bench.runs(third), "all of the quota is in use");
         bench.grant(1.0);
-        assert_eq!(bench.told(), [], "nobody gives more than the quota");
+        assert_eq!(bench.told(), [returned(1.0)], "nobody gives more than the quota");
         bench.leases.end(early, &mut bench.effects);
         bench.told();
         assert!(bench.runs(third), "it was given for");
@@ -555,6 +560,34 @@ mod tests {
         bench.grant(3.0);
         let all = Resources { cpu: u64::MAX, ..Resources::default() };
         bench.leases.quota_granted(HOME, JOB, &all, &mut bench.effects);
-        assert_eq!((bench.told(), bench.runs(first)), (vec![], false));
+        let back = QuotaMessage::Returned { job: JOB, amount: all };
+        assert_eq!((bench.told(), bench.runs(first)), (vec![returned(3.0), back], false));
+        assert_eq!(bench.others, [Effect::Quota(NodeId(8), returned(1.0))], "it is not taken");
+    }
+
+    /// A member has said the quota of the job before the node of its driver, and said less.
+    #[test]
+    fn a_grant_that_is_not_taken_goes_back_and_is_asked_for_again() {
+        let mut bench = Bench::new();
+        let terms = |text: &str| Arc::new(JobQuota { home: HOME, quota: text.parse().unwrap() });
+        bench.leases.set_quota(JOB, Some(&terms("cpus=1")));
+        let (first, second) = (bench.ask(JOB, 1.0, true), bench.ask(JOB, 1.0, true));
+        assert_eq!(bench.told(), [wanted(1.0)]);
+        // Asked for already by the same node, whatever the quota is.
+        bench.leases.set_quota(JOB, Some(&terms("cpus=1")));
+        bench.leases.look_again(&mut bench.effects);
+        assert_eq!(bench.told(), []);
+        bench.grant(1.0);
+        assert_eq!((bench.told(), bench.runs(first)), (vec![wanted(1.0)], true));
+        bench.grant(1.0);
+        assert_eq!((bench.told(), bench.runs(second)), (vec![returned(1.0)], false));
+        bench.leases.set_quota(JOB, Some(&terms("cpus=4")));
+        bench.leases.look_again(&mut bench.effects);
+        assert_eq!(bench.told(), [wanted(1.0)]);
+        bench.grant(1.0);
+        bench.told();
+        assert!(bench.runs(second));
+        bench.leases.quota_granted(HOME, OTHER, &cpus(1.0), &mut bench.effects);
+        assert_eq!(bench.told(), [QuotaMessage::Returned { job: OTHER, amount: cpus(1.0) }], "it is not known");
     }
 }
