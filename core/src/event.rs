@@ -427,6 +427,8 @@ pub enum Operation {
     FindDriver {
         /// The job.
         job: JobId,
+        /// The node that has said its terms.
+        from: NodeId,
     },
     /// Give the blocks of a range of the annex back to the disk; ends with [`Event::BlocksFreed`].
     FreeBlocks(Extent),

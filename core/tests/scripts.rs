@@ -687,7 +687,7 @@ impl World {
                 return None;
             }
             Operation::Discard(object) => format!("discard {}", self.name(object)),
-            Operation::FindDriver { job } => {
+            Operation::FindDriver { job, .. } => {
                 let driver = self.driven.get(&job).map(|host| node_id(host));
                 self.feed(host, Event::DriverFound { job, driver });
                 return None;

@@ -175,7 +175,7 @@ fn the_driver_of_a_job_says_whether_it_has_a_quota() {
 #[test]
 fn the_node_of_the_driver_is_asked_for_where_others_give_a_job_a_quota() {
     let mut world = World::new();
-    let find = Action::Do(Operation::FindDriver { job: CLAIMED });
+    let find = Action::Do(Operation::FindDriver { job: CLAIMED, from: C });
     let said = world.hear(C, claim(CLAIMED));
     assert!(said.contains(&find), "{said:?}");
     assert!(world.node.held_of_quota(CLAIMED).is_some(), "nobody has said otherwise");

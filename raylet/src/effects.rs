@@ -163,9 +163,9 @@ impl Effects {
                     spill.discard(*object);
                 }
             }
-            Operation::FindDriver { job } => {
+            Operation::FindDriver { job, from } => {
                 if let Some(cluster) = &self.cluster {
-                    cluster.ends().driver_wanted(*job);
+                    cluster.ends().driver_wanted(*job, *from);
                 }
             }
             Operation::FindMember(node) => self.find_member(*node),

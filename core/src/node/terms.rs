@@ -191,7 +191,7 @@ impl Node {
         let heard = self.terms.heard(job, from, said);
         self.terms_hold(job, heard.holds, out);
         if heard.asks {
-            out.push(Action::Do(Operation::FindDriver { job }));
+            out.push(Action::Do(Operation::FindDriver { job, from }));
         }
     }
 

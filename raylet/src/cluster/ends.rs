@@ -7,7 +7,7 @@
 use super::code::Code;
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tharsis_core::ends::{self, Listed, Listing, Question};
@@ -20,9 +20,9 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// The time between two questions for drivers.
 const DRIVERS_PAUSE: Duration = Duration::from_millis(20);
-/// Jobs that wait for the question where their drivers are. Those beyond are asked about when their terms are
-/// told again.
-const DRIVERS_MAX: usize = 1024;
+/// Jobs of one member that wait for the question where their drivers are. Those beyond are asked about when
+/// their terms are told again.
+const DRIVERS_MAX: usize = 64;
 /// The longest time for one answer: others have told something else meanwhile.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
 
@@ -32,11 +32,43 @@ pub(crate) struct Ends {
     inbox: Arc<Inbox>,
     machine: Mutex<ends::Ends>,
     news: Notify,
-    /// Jobs whose drivers are looked for.
-    driven: Mutex<BTreeSet<JobId>>,
+    driven: Mutex<Driven>,
     drivers_wanted: Notify,
     /// The moment that the machine counts from.
     start: Instant,
+}
+
+/// Jobs whose drivers are looked for, in turns of the members that have said their terms.
+#[derive(Debug, Default)]
+struct Driven {
+    of: BTreeMap<NodeId, VecDeque<JobId>>,
+    /// The member whose turn was last.
+    last: Option<NodeId>,
+}
+
+impl Driven {
+    /// The node of a driver is wanted, for what a member has said; false if that one has no room.
+    fn add(&mut self, job: JobId, from: NodeId) -> bool {
+        let jobs = self.of.entry(from).or_default();
+        let has_room = jobs.len() < DRIVERS_MAX;
+        if has_room {
+            jobs.push_back(job);
+        }
+        has_room
+    }
+
+    fn next(&mut self) -> Option<JobId> {
+        let after = |node: &NodeId| self.last.is_none_or(|last| last < *node);
+        let mut members = self.of.keys().copied();
+        let from = members.clone().find(after).or_else(|| members.next())?;
+        self.last = Some(from);
+        let jobs = self.of.get_mut(&from)?;
+        let job = jobs.pop_front();
+        if jobs.is_empty() {
+            self.of.remove(&from);
+        }
+        job
+    }
 }
 
 impl Ends {
@@ -64,14 +96,11 @@ impl Ends {
         self.news.notify_one();
     }
 
-    /// The node of the driver of a job is wanted.
-    pub(crate) fn driver_wanted(&self, job: JobId) {
-        let mut driven = lock(&self.driven);
-        if driven.len() < DRIVERS_MAX {
-            driven.insert(job);
+    /// The node of the driver of a job is wanted, whose terms a member has said.
+    pub(crate) fn driver_wanted(&self, job: JobId, from: NodeId) {
+        if lock(&self.driven).add(job, from) {
             self.drivers_wanted.notify_one();
         } else {
-            drop(driven);
             self.inbox.put(Input::Event(Event::DriverFound { job, driver: None }));
         }
     }
@@ -79,7 +108,7 @@ impl Ends {
     /// Finds the nodes of the drivers that are wanted.
     pub(super) async fn find_drivers(&self, control: &ControlClient) {
         loop {
-            let next = lock(&self.driven).pop_first();
+            let next = lock(&self.driven).next();
             let Some(job) = next else {
                 self.drivers_wanted.notified().await;
                 continue;
@@ -159,4 +188,21 @@ fn listing(page: &JobPage) -> Listing {
         has_ended: info.end.is_some(),
     });
     Listing { jobs: jobs.collect(), more: page.more }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_that_names_many_jobs_keeps_no_other_from_its_turn() {
+        let (hostile, other, mut driven) = (NodeId(1), NodeId(2), Driven::default());
+        let added = (0..1_024).filter(|job| driven.add(JobId(*job), hostile)).count();
+        assert_eq!(added, DRIVERS_MAX);
+        assert!(driven.add(JobId(5_000), other) && driven.add(JobId(4_000), other));
+        let next: Vec<_> = (0..5).filter_map(|_| driven.next()).map(|job| job.0).collect();
+        assert_eq!(next, [0, 5_000, 1, 4_000, 2], "in turns, and in their order");
+        assert_eq!(std::iter::from_fn(|| driven.next()).count(), DRIVERS_MAX - 3);
+        assert!(driven.of.is_empty());
+    }
 }

@@ -627,7 +627,7 @@ impl Cluster {
         match operation {
             Operation::ConfirmEnd { job, .. } => self.confirm_end(host, job),
             Operation::Discard(object) => self.discard(host, object),
-            Operation::FindDriver { job } => self.at(self.now + MS, SimEvent::DriverFound { host, job }),
+            Operation::FindDriver { job, .. } => self.at(self.now + MS, SimEvent::DriverFound { host, job }),
             Operation::FreeBlocks(extent) => self.free_blocks(host, extent),
             Operation::FindMember(node) => self.find_member(host, node),
             Operation::ForgetJob { .. }

@@ -28,7 +28,7 @@ fn operation_number(operation: &Operation) -> u64 {
     match operation {
         Operation::ConfirmEnd { job, from } => mix(15, mix(u64::from(job.0), from.0)),
         Operation::Discard(object) => mix(1, object.task.mixed()),
-        Operation::FindDriver { job } => mix(16, u64::from(job.0)),
+        Operation::FindDriver { job, from } => mix(16, mix(u64::from(job.0), from.0)),
         Operation::FindMember(node) => mix(14, node.0),
         Operation::ForgetJob { job } => mix(2, u64::from(job.0)),
         Operation::FreeBlocks(extent) => mix(3, extent.offset),
