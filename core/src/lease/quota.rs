@@ -588,6 +588,10 @@ mod tests {
         bench.told();
         assert!(bench.runs(second));
         bench.leases.quota_granted(HOME, OTHER, &cpus(1.0), &mut bench.effects);
-        assert_eq!(bench.told(), [QuotaMessage::Returned { job: OTHER, amount: cpus(1.0) }], "it is not known");
+        assert_eq!(
+            bench.told(),
+            [QuotaMessage::Returned { job: OTHER, amount: cpus(1.0) }],
+            "it is not known"
+        );
     }
 }
