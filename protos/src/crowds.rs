@@ -33,6 +33,8 @@ pub const MEMBER_EVERY: Duration = Duration::from_millis(1);
 /// An address is one of members for this long after a good certificate came from there. Connections of
 /// members last, and all of them come again when a head was away.
 const MEMBER_FOR: Duration = Duration::from_secs(86_400);
+/// Machines whose addresses are remembered: more than a cluster admits, which may be behind one address.
+const KNOWN_MACHINES_MAX: usize = 32_768;
 /// Addresses of one machine that count as those of members.
 const OF_MACHINE_MAX: usize = 16;
 /// The longest pause between two looks of one that waits for its turn: those before it may go.
@@ -77,8 +79,8 @@ struct Handshakes {
 struct Met {
     /// When a good certificate last came from there.
     at: Instant,
-    /// The machine that came first, among whose addresses it is.
-    machine: MachineId,
+    /// Number of machines among whose addresses it is.
+    machines: usize,
 }
 
 /// A place among those that wait at an address.
@@ -234,35 +236,46 @@ impl Handshakes {
             Stock::Members => self.members.give_back(turn.network),
             Stock::Strangers => self.strangers.give_back(turn.network),
         }
-        if let Some(met) = self.met.get_mut(&turn.network) {
-            met.at = now;
-            return;
-        }
-        if KNOWN_MAX <= self.met.len() {
+        if KNOWN_MAX <= self.met.len() && !self.met.contains_key(&turn.network) {
             self.forget_older_half();
         }
+        if KNOWN_MACHINES_MAX <= self.of_machine.len() && !self.of_machine.contains_key(&machine) {
+            self.met.clear();
+            self.of_machine.clear();
+        }
+        let met = self.met.entry(turn.network).or_insert(Met { at: now, machines: 0 });
+        met.at = now;
         let own = self.of_machine.entry(machine).or_default();
+        if own.contains(&turn.network) {
+            return;
+        }
+        met.machines += 1;
         own.push(turn.network);
         if OF_MACHINE_MAX < own.len() {
-            self.met.remove(&own.remove(0));
+            let oldest = own.remove(0);
+            self.forget_of_one(oldest);
         }
-        self.met.insert(turn.network, Met { at: now, machine });
+    }
+
+    /// An address is not among those of a machine any more, and maybe of no other.
+    fn forget_of_one(&mut self, network: IpAddr) {
+        if let Some(met) = self.met.get_mut(&network) {
+            met.machines = met.machines.saturating_sub(1);
+            if met.machines == 0 {
+                self.met.remove(&network);
+            }
+        }
     }
 
     /// So many addresses are not those of one cluster: those that were met last count.
     fn forget_older_half(&mut self) {
         let mut times: Vec<Instant> = self.met.values().map(|met| met.at).collect();
-        let (half, mut room) = (times.len() / 2, KNOWN_MAX / 2);
+        let half = times.len() / 2;
         let middle = *times.select_nth_unstable(half).1;
-        // All may be of one moment.
-        self.met.retain(|_, met| {
-            let stays = middle <= met.at && 0 < room;
-            room -= usize::from(stays);
-            stays
-        });
+        self.met.retain(|_, met| middle < met.at);
         let met = &self.met;
-        self.of_machine.retain(|machine, own| {
-            own.retain(|network| met.get(network).is_some_and(|met| met.machine == *machine));
+        self.of_machine.retain(|_, own| {
+            own.retain(|network| met.contains_key(network));
             !own.is_empty()
         });
     }

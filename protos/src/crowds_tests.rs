@@ -61,12 +61,17 @@ fn a_machine_with_many_addresses_takes_none_of_others() {
         let later = now + Duration::from_millis(number.into());
         assert!(meet(of(number), 7_000, later) <= others.len() + OF_MACHINE_MAX);
     }
-    // One that comes from where another one is does not take that away.
+    // One that comes from where another one is, before it or behind, does not take that away.
     meet(others[0], 7_000, now);
+    let shared = IpAddr::from([10, 0, 1, 1]);
+    meet(shared, 7_000, now);
+    meet(shared, 8_000, now);
+    for number in 0..=20 {
+        meet(of(number), 7_000, now);
+    }
+    assert!(handshakes.met.contains_key(&shared));
     assert!(others.iter().all(|address| handshakes.met.contains_key(address)));
-    assert!(
-        handshakes.met.contains_key(&network(of(u16::MAX))) && !handshakes.met.contains_key(&network(of(0)))
-    );
+    assert!(handshakes.met.contains_key(&network(of(20))) && !handshakes.met.contains_key(&network(of(0))));
 }
 
 #[test]
