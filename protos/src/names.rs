@@ -35,6 +35,8 @@ const GOOD_FOR: Duration = Duration::from_secs(86_400);
 const SLOW_FOR: Duration = Duration::from_secs(3_600);
 /// The time after which whoever needs an answer before it is needed asks again.
 const FRESH_FOR: Duration = Duration::from_secs(600);
+/// The time after which one that was slow waits no longer behind others.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Names whose answers are kept.
 const KEPT_MAX: usize = 4096;
 
@@ -42,7 +44,7 @@ const KEPT_MAX: usize = 4096;
 static NAMES: LazyLock<Names> = LazyLock::new(|| Names::new(MOMENT));
 
 /// The owner of a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Whose {
     /// A member, which has chosen it.
     Member,
@@ -60,8 +62,9 @@ struct Names {
     moment: Duration,
     members: Arc<Mutex<Turns>>,
     stores: Arc<Mutex<Turns>>,
-    /// Names that are asked for.
-    asked: Mutex<HashMap<String, Arc<watch::Sender<Answer>>>>,
+    /// Names that are asked for. One of a control store may be a member's as well: that question waits for
+    /// the turns of members, and this one does not.
+    asked: Mutex<HashMap<(String, Whose), Arc<watch::Sender<Answer>>>>,
     known: Mutex<HashMap<String, Known>>,
 }
 
@@ -70,6 +73,10 @@ struct Names {
 struct Known {
     found: Option<(Found, Instant)>,
     slow: Option<Instant>,
+    /// When it was asked for last.
+    at: Option<Instant>,
+    /// Whether another one has the name since the addresses were found.
+    is_of_former: bool,
 }
 
 /// Threads that ask, and questions that wait for one.
@@ -96,6 +103,7 @@ struct Bounds {
 struct Place {
     zone: String,
     is_slow: bool,
+    since: Instant,
 }
 
 /// A thread may ask, for as long as this lives.
@@ -109,7 +117,7 @@ struct Turn {
 /// The entry of a name that is asked for, which goes with the question, however that ends.
 struct Entry {
     names: &'static Names,
-    address: String,
+    key: (String, Whose),
     question: Arc<watch::Sender<Answer>>,
 }
 
@@ -127,7 +135,16 @@ pub async fn addresses(address: &str, whose: Whose) -> io::Result<Vec<SocketAddr
 /// The addresses that `host:port` had when it was asked for last, if that was lately; nobody is asked.
 #[must_use]
 pub fn known(address: &str) -> Option<Vec<SocketAddr>> {
-    address.parse().map_or_else(|_| NAMES.last(address), |address| Some(vec![address]))
+    match address.parse() {
+        Ok(address) => Some(vec![address]),
+        Err(_) => NAMES.last(address).filter(|_| !NAMES.is_of_former(address)),
+    }
+}
+
+/// The addresses of `host:port` may be those of the one that had the name before: another one has it now.
+/// Whoever connects there asks as always, and nobody takes the last answer for a good one until then.
+pub fn has_moved(address: &str) {
+    NAMES.has_moved(address);
 }
 
 /// Whether the addresses of `host:port` are known and need not be asked for again so far.
@@ -181,20 +198,21 @@ impl Names {
         look: impl FnOnce(String) -> io::Result<Found> + Send + 'static,
     ) -> watch::Receiver<Answer> {
         let mut asked = held(&self.asked);
-        if let Some(question) = asked.get(address) {
+        let key = (address.to_owned(), whose);
+        if let Some(question) = asked.get(&key) {
             return question.subscribe();
         }
         let (question, answer) = watch::channel(None);
         let question = Arc::new(question);
-        asked.insert(address.to_owned(), Arc::clone(&question));
-        let entry = Entry { names: self, address: address.to_owned(), question };
+        asked.insert(key.clone(), Arc::clone(&question));
+        let entry = Entry { names: self, key, question };
         let turn = self.turn(address, whose);
         tokio::spawn(async move {
             let Ok(turn) = turn.await else { return };
             if entry.is_given_up() {
                 return;
             }
-            let name = entry.address.clone();
+            let name = entry.key.0.clone();
             let begun = Instant::now();
             // The thread has the turn, whoever has given up waiting for it.
             let found = tokio::task::spawn_blocking(move || {
@@ -203,7 +221,7 @@ impl Names {
             });
             let found = found.await.unwrap_or_else(|ended| Err(io::Error::other(ended)));
             let addresses = found.as_ref().ok().map(Vec::as_slice);
-            self.note(&entry.address, addresses, self.moment < begun.elapsed());
+            self.note(&entry.key.0, addresses, self.moment < begun.elapsed());
             entry.leave();
             entry.question.send_replace(Some(found.map_err(Arc::new)));
         });
@@ -216,7 +234,9 @@ impl Names {
         let is_slow = slow_since.is_some_and(|at| at.elapsed() <= SLOW_FOR);
         let turns = if whose == Whose::Store { &self.stores } else { &self.members };
         let (give, turn) = oneshot::channel();
-        held(turns).waiting.push_back((Place { zone: zone_of(address), is_slow }, give));
+        held(turns)
+            .waiting
+            .push_back((Place { zone: zone_of(address), is_slow, since: Instant::now() }, give));
         Turns::go_on(turns);
         turn
     }
@@ -230,20 +250,30 @@ impl Names {
 
     fn is_fresh(&self, address: &str) -> bool {
         let known = held(&self.known);
-        let last = known.get(address).and_then(|known| known.found.as_ref());
+        let last =
+            known.get(address).filter(|known| !known.is_of_former).and_then(|known| known.found.as_ref());
         last.is_some_and(|(_, at)| at.elapsed() <= FRESH_FOR)
+    }
+
+    fn has_moved(&self, address: &str) {
+        held(&self.known).entry(address.to_owned()).and_modify(|known| known.is_of_former = true);
+    }
+
+    fn is_of_former(&self, address: &str) -> bool {
+        held(&self.known).get(address).is_some_and(|known| known.is_of_former)
     }
 
     /// Notes the addresses that were found, if any were, and whether that took long.
     fn note(&self, address: &str, found: Option<&[SocketAddr]>, is_slow: bool) {
         let mut known = held(&self.known);
         if KEPT_MAX <= known.len() && !known.contains_key(address) {
-            // So many are not the names of one cluster: each is asked for again.
-            known.clear();
+            // So many are not the names of one cluster.
+            forget_older_half(&mut known);
         }
         let (name, now) = (known.entry(address.to_owned()).or_default(), Instant::now());
+        name.at = Some(now);
         if let Some(found) = found {
-            name.found = Some((found.to_vec(), now));
+            (name.found, name.is_of_former) = (Some((found.to_vec(), now)), false);
         }
         if is_slow {
             name.slow = Some(now);
@@ -257,7 +287,7 @@ impl Entry {
         let mut asked = held(&self.names.asked);
         let is_given_up = self.question.receiver_count() == 0;
         if is_given_up {
-            asked.remove(&self.address);
+            asked.remove(&self.key);
         }
         is_given_up
     }
@@ -265,8 +295,8 @@ impl Entry {
     /// Whoever asks from now on asks anew.
     fn leave(&self) {
         let mut asked = held(&self.names.asked);
-        if asked.get(&self.address).is_some_and(|question| Arc::ptr_eq(question, &self.question)) {
-            asked.remove(&self.address);
+        if asked.get(&self.key).is_some_and(|question| Arc::ptr_eq(question, &self.question)) {
+            asked.remove(&self.key);
         }
     }
 }
@@ -306,7 +336,9 @@ impl Turns {
         let is_free =
             |place: &Place| of_zone(place) < bounds.of_zone && (!place.is_slow || self.slow < bounds.slow);
         let waiting = self.waiting.iter().enumerate().filter(|(_, (place, _))| is_free(place));
-        let (next, _) = waiting.min_by_key(|(_, (place, _))| (place.is_slow, of_zone(place)))?;
+        // One that was slow has its turn in the end, whatever comes meanwhile.
+        let is_last = |place: &Place| place.is_slow && place.since.elapsed() < PATIENCE;
+        let (next, _) = waiting.min_by_key(|(_, (place, _))| (is_last(place), of_zone(place)))?;
         self.waiting.remove(next)
     }
 
@@ -333,6 +365,14 @@ impl Drop for Turn {
     }
 }
 
+/// Forgets half of the names, those that were asked for longest ago.
+fn forget_older_half(known: &mut HashMap<String, Known>) {
+    let mut times: Vec<Option<Instant>> = known.values().map(|name| name.at).collect();
+    let half = times.len() / 2;
+    let middle = *times.select_nth_unstable(half).1;
+    known.retain(|_, name| middle < name.at);
+}
+
 fn held<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -345,196 +385,5 @@ fn zone_of(address: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::mpsc::{Sender, channel};
-    use tokio::task::JoinHandle;
-
-    fn names() -> &'static Names {
-        Box::leak(Box::new(Names::new(Duration::from_millis(20))))
-    }
-
-    fn found() -> Found {
-        vec!["10.0.0.1:7".parse().unwrap()]
-    }
-
-    /// Asks for a name whose server is silent until the end is dropped.
-    fn ask_silent(
-        names: &'static Names,
-        address: String,
-        asking: &Arc<AtomicUsize>,
-    ) -> (Sender<()>, JoinHandle<io::Result<Found>>) {
-        let ((end, answer), asking) = (channel::<()>(), Arc::clone(asking));
-        let look = move |_: String| {
-            asking.fetch_add(1, Ordering::Relaxed);
-            let _over = answer.recv();
-            Err(io::Error::other("late"))
-        };
-        (end, tokio::spawn(async move { names.ask(&address, Whose::Member, look).await }))
-    }
-
-    /// Waits until so many questions hold threads.
-    async fn until(asking: &AtomicUsize, count: usize) {
-        while asking.load(Ordering::Relaxed) < count {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    }
-
-    /// Whether a name that nobody has asked for is answered while others are silent.
-    async fn is_answered(names: &'static Names, address: &str, whose: Whose) -> bool {
-        let asked = names.ask(address, whose, |_| Ok(found()));
-        timeout(Duration::from_secs(20), asked).await.is_ok_and(|asked| asked.unwrap() == found())
-    }
-
-    #[tokio::test]
-    async fn a_name_keeps_its_address_while_nobody_answers_for_it() {
-        let names = names();
-        let refused = |_: String| Err(io::Error::other("no name server"));
-        assert!(names.ask("head:7", Whose::Store, refused).await.is_err(), "it never had one");
-        assert_eq!(names.ask("head:7", Whose::Store, |_| Ok(found())).await.unwrap(), found());
-        assert_eq!(names.ask("head:7", Whose::Store, refused).await.unwrap(), found());
-        assert_eq!((names.last("head:7"), names.last("other:7")), (Some(found()), None));
-        assert!(names.is_fresh("head:7") && !names.is_fresh("other:7"));
-        let asking = Arc::new(AtomicUsize::new(0));
-        let (silent, asked) = ask_silent(names, "head:7".to_owned(), &asking);
-        assert_eq!(asked.await.unwrap().unwrap(), found(), "it is asked for, and not waited for");
-        drop(silent);
-        while !held(&names.asked).is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        let other: Found = vec!["10.0.0.2:7".parse().unwrap()];
-        let moved = other.clone();
-        assert_eq!(
-            names.ask("head:7", Whose::Store, |_| Ok(moved)).await.unwrap(),
-            other,
-            "it has another one"
-        );
-        assert!(names.ask("other:7", Whose::Store, refused).await.is_err());
-    }
-
-    /// All threads of a head that may wait would wait for names.
-    #[test]
-    fn a_name_server_that_is_silent_holds_few_threads() {
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        let runtime = builder.enable_all().max_blocking_threads(2 * ASKING_MAX).build().unwrap();
-        let (names, asking) = (names(), Arc::new(AtomicUsize::new(0)));
-        runtime.block_on(async {
-            let ask = |at| ask_silent(names, format!("silent-{at}:7"), &asking);
-            let silent: Vec<_> = (0..4 * ASKING_MAX).map(ask).collect();
-            until(&asking, ASKING_MAX).await;
-            // Other work finds a thread, while all of them wait.
-            tokio::task::spawn_blocking(|| ()).await.unwrap();
-            assert_eq!(asking.load(Ordering::Relaxed), ASKING_MAX);
-            assert!(is_answered(names, "head:7", Whose::Store).await, "members have no say in it");
-            drop(silent);
-        });
-    }
-
-    #[tokio::test]
-    async fn one_zone_whose_server_is_silent_holds_up_no_other() {
-        let (names, asking) = (names(), Arc::new(AtomicUsize::new(0)));
-        let ask = |at| ask_silent(names, format!("x{at}.slow.example:7"), &asking);
-        let silent: Vec<_> = (0..64).map(ask).collect();
-        until(&asking, OF_ZONE_MAX).await;
-        for good in ["pod-7.tharsis.svc.cluster.local:7", "pod-7.good.example:7", "slow.example:7"] {
-            assert!(is_answered(names, good, Whose::Member).await, "{good}");
-        }
-        assert_eq!(asking.load(Ordering::Relaxed), OF_ZONE_MAX);
-        drop(silent);
-    }
-
-    #[tokio::test]
-    async fn names_that_were_slow_hold_up_no_others_in_however_many_zones() {
-        let (names, asking) = (names(), Arc::new(AtomicUsize::new(0)));
-        (0..64).for_each(|at| names.note(&format!("x.slow{at}.example:7"), None, true));
-        let ask = |at| ask_silent(names, format!("x.slow{at}.example:7"), &asking);
-        let silent: Vec<_> = (0..64).map(ask).collect();
-        until(&asking, SLOW_MAX).await;
-        assert!(is_answered(names, "pod-7.good.example:7", Whose::Member).await);
-        assert_eq!(asking.load(Ordering::Relaxed), SLOW_MAX);
-        drop(silent);
-    }
-
-    /// Looks at members follow each other while the first question is still under way.
-    #[tokio::test]
-    async fn a_name_is_asked_for_once_at_a_time() {
-        let (names, asking) = (names(), Arc::new(AtomicUsize::new(0)));
-        let ask = || ask_silent(names, "x.slow.example:7".to_owned(), &asking);
-        let (silent, first) = ask();
-        until(&asking, 1).await;
-        let others: Vec<_> = (0..10).map(|_| ask().1).collect();
-        while held(&names.asked)["x.slow.example:7"].receiver_count() < 11 {
-            tokio::task::yield_now().await;
-        }
-        drop(silent);
-        assert!(first.await.unwrap().is_err());
-        for other in others {
-            assert!(other.await.unwrap().is_err(), "the answer is for all");
-        }
-        assert_eq!(asking.load(Ordering::Relaxed), 1);
-        assert!(is_answered(names, "x.slow.example:7", Whose::Member).await, "it is asked for anew");
-    }
-
-    /// Whoever dials a member gives up long before a question for its name has its turn.
-    #[tokio::test]
-    async fn a_name_that_nobody_waits_for_is_not_asked_for() {
-        let (names, asking) = (names(), Arc::new(AtomicUsize::new(0)));
-        let ask = |name: &str| ask_silent(names, format!("{name}.slow.example:7"), &asking);
-        let silent: Vec<_> = (0..OF_ZONE_MAX).map(|at| ask(&at.to_string())).collect();
-        until(&asking, OF_ZONE_MAX).await;
-        let (_end, given_up) = ask("late");
-        while held(&names.asked).len() == OF_ZONE_MAX {
-            tokio::task::yield_now().await;
-        }
-        given_up.abort();
-        assert!(given_up.await.unwrap_err().is_cancelled());
-        drop(silent);
-        while !held(&names.asked).is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        assert_eq!(asking.load(Ordering::Relaxed), OF_ZONE_MAX);
-        let turns = held(&names.members);
-        assert_eq!((turns.asking, turns.slow, turns.zones.len(), turns.waiting.len()), (0, 0, 0, 0));
-    }
-
-    #[test]
-    fn the_zone_with_the_fewest_questions_is_next() {
-        let turns = Turns::new(Bounds { all: 3, of_zone: 2, slow: 1 });
-        let wait = |zone: &str, is_slow| {
-            let (give, turn) = oneshot::channel();
-            held(&turns).waiting.push_back((Place { zone: zone.to_owned(), is_slow }, give));
-            Turns::go_on(&turns);
-            turn
-        };
-        let (mut a1, mut a2, mut a3) = (wait("a", false), wait("a", false), wait("a", false));
-        let (mut slow, mut other) = (wait("s", true), wait("t", true));
-        let mut b1 = wait("b", false);
-        let first = a1.try_recv().unwrap();
-        let _second = a2.try_recv().unwrap();
-        // The third turn was not for a third of the zone.
-        let of_slow = slow.try_recv().unwrap();
-        assert!(a3.try_recv().is_err() && other.try_recv().is_err() && b1.try_recv().is_err());
-        drop(first);
-        let _of_b = b1.try_recv().unwrap();
-        assert!(a3.try_recv().is_err(), "it was there before, and is of a zone with one under way");
-        drop(of_slow);
-        let _third = a3.try_recv().unwrap();
-        assert!(other.try_recv().is_err(), "slow ones are last");
-    }
-
-    #[test]
-    fn a_zone_is_a_name_without_its_first_part() {
-        assert_eq!(zone_of("x1.Slow.Example:7"), "slow.example");
-        assert_eq!(zone_of("a.b.slow.example.:7"), "b.slow.example");
-        assert_eq!((zone_of("head:7"), zone_of("head")), ("head".into(), "head".into()));
-    }
-
-    #[tokio::test]
-    async fn addresses_need_no_name_server() {
-        let asked = addresses("10.0.0.1:7", Whose::Member).await.unwrap();
-        assert_eq!(asked, found());
-        assert!(addresses("10.0.0.1", Whose::Member).await.is_err());
-        assert_eq!((known("10.0.0.1:7"), known("10.0.0.1")), (Some(found()), None));
-    }
-}
+#[path = "names_tests.rs"]
+mod tests;

@@ -24,6 +24,7 @@ use tharsis_core::event::Member;
 use tharsis_gcs::{ControlClient, renewal_pace};
 use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::{NodeChange, NodeInfo};
+use tharsis_protos::names;
 use tharsis_protos::revoked::Revoked;
 use tharsis_protos::{CallError, RefusalCode};
 use tharsis_types::NodeId;
@@ -242,6 +243,7 @@ impl Membership {
             labels: node.labels.clone().into_iter().collect(),
         };
         let Some(peer) = self.peers.add(node) else { return };
+        names::has_moved(&peer.info.listen);
         tracing::info!(node = %member.node, "node joined");
         self.inbox.put(Input::Event(Event::MemberJoined(Arc::new(member))));
         let dialing = dial(Arc::clone(&self.peers), self.own.clone(), peer, Arc::clone(&self.inbox));
