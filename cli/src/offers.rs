@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, TryLockError, read_dir, remove_file};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
@@ -228,8 +228,11 @@ fn members_here(address: &str, own: &Credentials) -> Vec<Offer> {
 /// asked.
 fn nearest_first(nodes: impl Iterator<Item = NodeInfo>, beside: &Path) -> Vec<NodeInfo> {
     let folder = beside.parent().unwrap_or(beside);
-    let (mut near, far): (Vec<NodeInfo>, Vec<NodeInfo>) =
-        nodes.partition(|node| Path::new(&node.local_socket).starts_with(folder));
+    let is_near = |node: &NodeInfo| {
+        let socket = Path::new(&node.local_socket);
+        socket.starts_with(folder) && !socket.components().any(|part| part == Component::ParentDir)
+    };
+    let (mut near, far): (Vec<NodeInfo>, Vec<NodeInfo>) = nodes.partition(is_near);
     near.extend(far);
     near
 }
@@ -434,11 +437,12 @@ mod tests {
         let taken = shown(twice.into_iter().map(node), hangs);
         assert_eq!(taken, [Offer { socket: silent.clone(), memory: all }]);
         // However many others there are that show nothing.
-        let behind = none.into_iter().chain([silent.as_path()]);
+        let outside = root.path().join("../slow/node.sock");
+        let behind = none.into_iter().chain([outside.as_path(), &silent]);
         let taken = shown(behind.clone().map(node), hangs);
         assert_eq!(taken, [Offer { socket: silent.clone(), memory: all }]);
         let first = nearest_first(behind.map(node), &root.path().join("cluster.secret"));
-        assert_eq!((Path::new(&first[0].local_socket), first.len()), (silent.as_path(), 101));
+        assert_eq!((Path::new(&first[0].local_socket), first.len()), (silent.as_path(), 102));
         assert!(is_named_like_this(std::process::id()) && !is_named_like_this(1));
     }
 

@@ -11,14 +11,13 @@ use procfs::net::TcpState;
 use procfs::process::FDTarget;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 use tharsis::process::Security;
 use tharsis::{FailureKind, join, observe, process};
 use tharsis_gcs::{ClientOptions, ControlClient};
 use tharsis_identity::{Authority, Role, Tls, Token};
-use tharsis_object_store::local_socket::check_peer;
+use tharsis_object_store::local_socket::{self, check_peer};
 use tharsis_protos::connection::{Called, Credentials, Trust};
 use tharsis_protos::handshake::Question;
 use tharsis_protos::proof::Purpose;
@@ -34,6 +33,8 @@ const LISTEN_PAUSE: Duration = Duration::from_millis(100);
 /// Time for which a node that ends itself is waited for, and between two looks.
 const LEAVE_WAIT: Duration = Duration::from_secs(10);
 const LEAVE_PAUSE: Duration = Duration::from_millis(20);
+/// Time for which a socket is waited for at which others wait already.
+const FULL_WAIT: Duration = Duration::from_millis(100);
 /// Lifetime of the certificate with which the head's machine makes calls of an operator or a driver.
 const OWN_LIFETIME: Duration = Duration::from_secs(3600);
 /// Time that a listening server may take to answer.
@@ -62,8 +63,18 @@ pub fn check_none_runs(socket: &Path) -> Result<(), Refusal> {
 
 /// The process of this user that listens at a socket, whether it answers or not.
 pub fn listener(socket: &Path) -> Option<u32> {
-    let stream = UnixStream::connect(socket).ok()?;
-    Some(check_peer(&stream).ok()?.process_id)
+    match local_socket::connect(socket, FULL_WAIT) {
+        Ok(stream) => Some(check_peer(&stream).ok()?.process_id),
+        // It hangs, and has for so long that no more can wait there: the kernel does not say who it is.
+        Err(cause) if cause.kind() == ErrorKind::WouldBlock => Some(owner(socket).unwrap_or(0)),
+        Err(_) => None,
+    }
+}
+
+/// The process of this user that has a socket bound to this path.
+fn owner(socket: &Path) -> Option<u32> {
+    let bound = procfs::net::unix().ok()?.into_iter().filter(|entry| entry.path.as_deref() == Some(socket));
+    holder_of(&bound.map(|entry| entry.inode).filter(|inode| *inode != 0).collect::<Vec<_>>())
 }
 
 /// Refuses a port on which another process listens.
@@ -84,7 +95,11 @@ pub fn check_free(listen: SocketAddr) -> Result<()> {
 pub fn holder(port: u16) -> Option<u32> {
     let sockets = procfs::net::tcp().into_iter().chain(procfs::net::tcp6()).flatten();
     let listening = sockets.filter(|s| s.state == TcpState::Listen && s.local_address.port() == port);
-    let inodes: Vec<u64> = listening.map(|socket| socket.inode).collect();
+    holder_of(&listening.map(|socket| socket.inode).collect::<Vec<_>>())
+}
+
+/// A process of this user that has one of these sockets open.
+fn holder_of(inodes: &[u64]) -> Option<u32> {
     let holds = |process: &procfs::process::Process| {
         let descriptors = process.fd().into_iter().flatten().flatten();
         let mut targets = descriptors.map(|descriptor| descriptor.target);

@@ -12,8 +12,9 @@
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg, sockopt,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, recvmsg, sendmsg, socket_with,
+    sockopt,
 };
 use std::fs::{self, DirBuilder, Permissions, TryLockError};
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
@@ -28,6 +29,8 @@ use std::time::{Duration, Instant};
 pub const FRAME_HEADER_BYTES: usize = 4;
 /// Longest wait for another process that binds a socket in the same directory.
 const LOCK_DEADLINE: Duration = Duration::from_secs(5);
+/// Time for which a listener that hangs is waited for when somebody looks whether there is one.
+const LOOK_WAIT: Duration = Duration::from_millis(100);
 /// Pause before the lock is tried again.
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
@@ -119,6 +122,21 @@ pub fn bind(path: &Path) -> Result<UnixListener, SocketError> {
     fs::set_permissions(path, Permissions::from_mode(0o600))
         .map_err(|cause| failed("close the socket to others", cause))?;
     Ok(listener)
+}
+
+/// Connects to a listener. One that hangs takes nobody up: when so many wait there already as it lets wait,
+/// connecting waits as well, and without a limit it would for ever.
+///
+/// # Errors
+/// The system's; `WouldBlock` if the time is over.
+pub fn connect(path: &Path, limit: Duration) -> io::Result<UnixStream> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(limit))?;
+    let address = SocketAddrUnix::new(path)?;
+    rustix::io::retry_on_intr(|| rustix::net::connect(&socket, &address))?;
+    let stream = UnixStream::from(socket);
+    stream.set_write_timeout(None)?;
+    Ok(stream)
 }
 
 /// Asks the kernel for the peer's process and user, and refuses other users.
@@ -272,8 +290,10 @@ fn remove_dead(path: &Path) -> Result<(), SocketError> {
     if !fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) {
         return Ok(());
     }
-    match UnixStream::connect(path) {
+    match connect(path, LOOK_WAIT) {
         Ok(_) => Err(SocketError::InUse),
+        // It hangs.
+        Err(cause) if cause.kind() == ErrorKind::WouldBlock => Err(SocketError::InUse),
         Err(cause) if cause.kind() == ErrorKind::ConnectionRefused => {
             fs::remove_file(path).map_err(|cause| failed("remove a dead socket", cause))
         }
@@ -367,6 +387,29 @@ mod tests {
         bind(&path).unwrap();
         fs::set_permissions(path.parent().unwrap(), Permissions::from_mode(0o750)).unwrap();
         assert!(matches!(bind(&path), Err(SocketError::OpenDirectory { mode: 0o750, .. })));
+    }
+
+    /// A node that was stopped, at which others have asked.
+    #[test]
+    fn a_listener_that_takes_nobody_up_is_waited_for_until_the_limit() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("private").join("node.sock");
+        let listener = bind(&path).unwrap();
+        rustix::net::listen(&listener, 1).unwrap();
+        let mut waiting = Vec::new();
+        let full = loop {
+            match connect(&path, Duration::from_millis(20)) {
+                Ok(stream) => waiting.push(stream),
+                Err(cause) => break cause,
+            }
+            assert!(waiting.len() < 10, "it lets few wait");
+        };
+        assert_eq!(full.kind(), ErrorKind::WouldBlock, "{full}");
+        assert!(matches!(bind(&path), Err(SocketError::InUse)), "somebody is there");
+        waiting.clear();
+        listener.accept().unwrap();
+        while listener.set_nonblocking(true).is_ok() && listener.accept().is_ok() {}
+        assert_eq!(connect(&path, Duration::from_secs(20)).unwrap().write_timeout().unwrap(), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
-use tharsis_object_store::local_socket::{check_peer, recv_frame, send_frame};
+use tharsis_object_store::local_socket::{check_peer, connect, recv_frame, send_frame};
 use tharsis_protos::handshake::{
     Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Role, Subject,
 };
@@ -122,7 +122,7 @@ fn converse(socket: &Path, question: Question) -> Result<(UnixStream, Answer)> {
         let text = format!("no node answers at {}: {cause}", socket.display());
         Error::new(FailureKind::Disconnected, text)
     };
-    let stream = UnixStream::connect(socket).map_err(|cause| unreachable(&cause))?;
+    let stream = connect(socket, ANSWER_WAIT).map_err(|cause| unreachable(&cause))?;
     check_peer(&stream).map_err(|cause| unreachable(&cause))?;
     stream.set_read_timeout(Some(ANSWER_WAIT)).map_err(|cause| unreachable(&cause))?;
     let hello = Hello {

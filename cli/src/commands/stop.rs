@@ -3,12 +3,14 @@
 use crate::output;
 use anyhow::{Result, bail};
 use std::io::ErrorKind;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use tharsis_object_store::local_socket::connect;
 use tharsis_protos::handshake::Question;
 use tharsis_protos::report::Report;
 
+/// Time for which a socket is waited for at which others wait already.
+const LOOK_WAIT: Duration = Duration::from_millis(100);
 /// Time that a node may take to end.
 const STOP_WAIT: Duration = Duration::from_secs(10);
 
@@ -18,7 +20,7 @@ const STOP_WAIT: Duration = Duration::from_secs(10);
 /// # Errors
 /// If it does not answer, or does not end.
 pub fn run(socket: &Path) -> Result<()> {
-    if let Err(cause) = UnixStream::connect(socket)
+    if let Err(cause) = connect(socket, LOOK_WAIT)
         && matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
     {
         return output::line(&format!("Nothing to stop: no node of yours runs at {}.", socket.display()));
