@@ -55,6 +55,8 @@ pub enum Whose {
 type Found = Vec<SocketAddr>;
 /// The answer that all who ask for a name wait for; none before it is there.
 type Answer = Option<Result<Found, Arc<io::Error>>>;
+/// A name, and those who ask for it.
+type Question = (String, Whose);
 
 /// Answers for names, and the threads that ask.
 #[derive(Debug)]
@@ -64,7 +66,7 @@ struct Names {
     stores: Arc<Mutex<Turns>>,
     /// Names that are asked for. One of a control store may be a member's as well: that question waits for
     /// the turns of members, and this one does not.
-    asked: Mutex<HashMap<(String, Whose), Arc<watch::Sender<Answer>>>>,
+    asked: Mutex<HashMap<Question, Arc<watch::Sender<Answer>>>>,
     known: Mutex<HashMap<String, Known>>,
 }
 
