@@ -176,6 +176,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "frames")]
     fn files_of_a_folder_say_its_format() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = format!("{}/", folder.path().display());
@@ -193,6 +194,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "frames")]
     fn a_file_has_one_form() {
         for (path, shown) in [("a.csv.gz", Shown::Csv), ("a.tsv", Shown::Tsv), ("a.json", Shown::Jsonl)] {
             assert!(is_form_of(path, shown), "{path}");
