@@ -1,21 +1,21 @@
 //! Coordinates of the solver for samples far from zero.
 //!
-//! Samples around 1e9 make the loss so much steeper along their mean than in all other directions that the
-//! solver ends before it has moved along these. Around their mean a score is as steep in each direction as
+//! Samples around 1e9 make the loss so much steeper along that place than in all other directions that the
+//! solver ends before it has moved along these. Around their middle a score is as steep in each direction as
 //! the samples spread, and its products lose no digits. With an intercept the change is exact: the objective
 //! with its penalty is the same function in other coordinates, so the minimum is the same.
 //!
-//! The mean is `m u`, `u` of length 1, and `r` the penalty of intercepts in parts of that of coefficients.
+//! The middle is `m u`, `u` of length 1, and `r` the penalty of intercepts in parts of that of coefficients.
 //! For coordinates `w` and `b` the coefficients are `w + (t - w·u) u`, where `t = g w·u + l b`, `g = 1 /
-//! √(1 + r m²)` and `l = r m g²`; scores around the mean have the intercept `b`, those around zero `b - m t`.
-//! In parts of the penalty of coefficients the penalty is `w·w + r g² b²`.
+//! √(1 + r m²)` and `l = r m g²`; scores around the middle have the intercept `b`, those around zero `b - m
+//! t`. In parts of the penalty of coefficients the penalty is `w·w + r g² b²`.
 
 use ndarray::{Array1, Array2, Axis};
 
-/// A mean that is far from zero, and what belongs to it.
+/// A middle that is far from zero, and what belongs to it.
 pub(super) struct Far {
     /// (d,).
-    pub(super) mean: Array1<f64>,
+    pub(super) middle: Array1<f64>,
     unit: Array1<f64>,
     /// `g`.
     shrink: f64,
@@ -24,14 +24,14 @@ pub(super) struct Far {
 }
 
 impl Far {
-    /// The coordinates for samples of this mean, which is not zero. None if its square is beyond float64.
-    pub(super) fn new(mean: Array1<f64>, ratio: f64) -> Option<Far> {
-        let length = mean.dot(&mean).sqrt();
+    /// The coordinates for samples of this middle, which is not zero. None if its square is beyond float64.
+    pub(super) fn new(middle: Array1<f64>, ratio: f64) -> Option<Far> {
+        let length = middle.dot(&middle).sqrt();
         let stretch = 1.0 + ratio * length * length;
         let is_sound = 0.0 < length && length.is_finite() && stretch.is_finite();
         is_sound.then(|| {
-            let (unit, shrink) = (&mean / length, 1.0 / stretch.sqrt());
-            Far { unit, shrink, lean: ratio * length / stretch, mean }
+            let (unit, shrink) = (&middle / length, 1.0 / stretch.sqrt());
+            Far { unit, shrink, lean: ratio * length / stretch, middle }
         })
     }
 
@@ -47,9 +47,9 @@ impl Far {
         w + &self.outer(&more)
     }
 
-    /// The intercepts around zero (k,) of these coefficients and intercepts around the mean.
+    /// The intercepts around zero (k,) of these coefficients and intercepts around the middle.
     pub(super) fn intercept(&self, coef: &Array2<f64>, b: &Array1<f64>) -> Array1<f64> {
-        b - &coef.dot(&self.mean)
+        b - &coef.dot(&self.middle)
     }
 
     /// The coordinates of coefficients (k, d) and intercepts around zero (k,).
@@ -58,20 +58,20 @@ impl Far {
         coef: &Array2<f64>,
         intercept: &Array1<f64>,
     ) -> (Array2<f64>, Array1<f64>) {
-        let b = intercept + &coef.dot(&self.mean);
+        let b = intercept + &coef.dot(&self.middle);
         let t = coef.dot(&self.unit);
         let more = (&t - &(&b * self.lean)) / self.shrink - &t;
         (coef + &self.outer(&more), b)
     }
 
-    /// Makes slopes by the coordinates of those by coefficients (k, d) and intercepts around the mean (k,).
+    /// Makes slopes by the coordinates of those by coefficients (k, d) and intercepts around the middle (k,).
     pub(super) fn slopes(&self, by_coef: &mut Array2<f64>, by_b: &mut Array1<f64>) {
         let along = by_coef.dot(&self.unit);
         by_b.scaled_add(self.lean, &along);
         *by_coef += &self.outer(&(along * (self.shrink - 1.0)));
     }
 
-    /// These numbers (k,) along the mean; (k, d).
+    /// These numbers (k,) along the middle; (k, d).
     fn outer(&self, numbers: &Array1<f64>) -> Array2<f64> {
         numbers.view().insert_axis(Axis(1)).dot(&self.unit.view().insert_axis(Axis(0)))
     }
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn slopes_are_those_of_the_function() {
         let far = Far::new(arr1(&[3.0, -4.0]), 0.5).unwrap();
-        // A function of the coefficients and of the intercept around the mean.
+        // A function of the coefficients and of the intercept around the middle.
         let value = |w: &Array2<f64>, b: &Array1<f64>| {
             let coef = far.coef(w, b);
             (coef[[0, 0]] - 1.0).powi(2) + 3.0 * coef[[0, 1]] * b[0] + b[0].powi(3)
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_of_zero_or_beyond_float64_has_no_coordinates() {
+    fn a_middle_of_zero_or_beyond_float64_has_no_coordinates() {
         assert!(Far::new(arr1(&[0.0, 0.0]), 1.0).is_none());
         assert!(Far::new(arr1(&[1e200, 0.0]), 1.0).is_none());
         assert!(Far::new(arr1(&[f64::NAN]), 0.0).is_none());

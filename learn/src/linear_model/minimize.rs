@@ -80,7 +80,10 @@ pub(crate) fn minimize(
         }
         let first = if pairs.is_empty() { first_length(&here, measure) } else { 1.0 };
         let Some(next) = step(&here, &direction, first, &point)? else {
-            return Ok(Minimum { point: here, rounds, converged: false });
+            // Flat as well, if the fall that the slope promises is less than rounding leaves of the value.
+            let promised = -here.slope.dot(&direction);
+            let converged = promised <= FLAT * here.value.abs().max(floor);
+            return Ok(Minimum { point: here, rounds, converged });
         };
         rounds += 1;
         let fall = here.value - next.value;
@@ -202,6 +205,20 @@ mod tests {
         let start = Array1::from(vec![-1.2, 1.0]);
         let found = minimize(start, (1e-8, Measure::One), 3, |at| Ok(valley(at))).unwrap();
         assert_eq!((found.rounds, found.converged), (3, false));
+    }
+
+    #[test]
+    fn a_fall_that_rounding_hides_is_the_end_of_the_way() {
+        let start = Array1::from(vec![0.0]);
+        for (slope, is_end) in [(1e-9, true), (1e-3, false)] {
+            // All other places are higher, by one rounding.
+            let evaluate = |at: &Array1<f64>| {
+                let value = if *at == start { 1.0 } else { 1.0 + f64::EPSILON };
+                Ok((value, Array1::from(vec![slope])))
+            };
+            let found = minimize(start.clone(), (1e-12, Measure::One), 9, evaluate).unwrap();
+            assert_eq!((found.rounds, found.converged), (0, is_end), "{slope}");
+        }
     }
 
     #[test]

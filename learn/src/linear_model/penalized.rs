@@ -31,7 +31,7 @@ pub(crate) struct Solution {
 
 impl Penalized {
     /// The solution from these coefficients (k, d) and intercepts (k,) on. Intercepts that are not fitted
-    /// have no slope: they stay. Samples far from zero are read around their mean, see [`Far`].
+    /// have no slope: they stay. Samples far from zero are read around their middle, see [`Far`].
     ///
     /// # Errors
     /// `OverflowError` for a loss or a slope beyond float64; those of the passes.
@@ -44,7 +44,7 @@ impl Penalized {
     ) -> Result<Solution> {
         let (scores, columns) = coef.dim();
         let far = self.far(pass)?;
-        let shifted = far.as_ref().map(|far| pass.around(&far.mean));
+        let shifted = far.as_ref().map(|far| pass.around(&far.middle));
         let pass = shifted.as_ref().unwrap_or(pass);
         let own = far.as_ref().map_or(1.0, Far::penalty) * self.intercept_penalty;
         let own = if self.fit_intercept { own } else { 0.0 };
@@ -92,7 +92,7 @@ impl Penalized {
             return Ok(None);
         }
         let ratio = if self.intercept_penalty == 0.0 { 0.0 } else { self.intercept_penalty / self.penalty };
-        Ok(pass.far_mean()?.and_then(|mean| Far::new(mean, ratio)))
+        Ok(pass.far_middles()?.and_then(|middle| Far::new(middle, ratio)))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::dense::tensor;
 use crate::labels::log_sum_exp;
 use crate::passes::chunks::{in_fixed_chunks, piece_rows};
 use crate::passes::functions::{Of, RowFunction};
-use crate::passes::moments::far_mean;
+use crate::passes::moments::far_middles;
 use crate::passes::rows::RowPass;
 use crate::states::{all_finite, lost, matrix, vector};
 use ndarray::{Array1, Array2, Axis, arr1};
@@ -53,19 +53,19 @@ impl<'a> LinearPass<'a> {
         LinearPass { training, x: training.x.clone(), targets, link }
     }
 
-    /// The means of the features, if one is far from zero beside its spread; see [`far_mean`].
+    /// The middles of the features that are far from zero beside their spread; see [`far_middles`].
     ///
     /// # Errors
     /// Errors of the pass.
     #[track_caller]
-    pub(crate) fn far_mean(&self) -> Result<Option<Array1<f64>>> {
-        far_mean(self.training)
+    pub(crate) fn far_middles(&self) -> Result<Option<Array1<f64>>> {
+        far_middles(self.training)
     }
 
-    /// The same pass over the samples around this mean (d,).
+    /// The same pass over the samples around this place (d,).
     #[track_caller]
-    pub(crate) fn around(&self, mean: &Array1<f64>) -> LinearPass<'a> {
-        let x = &self.training.x - tensor(mean);
+    pub(crate) fn around(&self, middle: &Array1<f64>) -> LinearPass<'a> {
+        let x = &self.training.x - tensor(middle);
         LinearPass { training: self.training, x, targets: self.targets.clone(), link: self.link }
     }
 

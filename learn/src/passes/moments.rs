@@ -11,15 +11,19 @@ use crate::passes::chunks::piece_rows;
 use crate::passes::functions::{Of, RowFunction};
 use crate::passes::rows::RowPass;
 use crate::states::{all_finite, lost, matrix, vector};
-use ndarray::{Array1, Array2, ArrayD, Axis, Zip};
+use ndarray::{Array1, Array2, ArrayD, ArrayView1, Axis, Zip};
 use std::sync::Arc;
-use tharsis_numeric::{Result, Tensor, where_};
+use tharsis_numeric::{Index, Result, Tensor, where_};
 
 /// Rows whose mean shifts the columns of a first pass.
 const SHIFT_ROWS: i64 = 256;
-/// A column is far from zero if its mean is so many times as large as its spread. Nearer ones cost a solver
-/// few steps, and no digits.
+/// A feature is far from zero if its middle is so many times as large as its spread. Nearer ones cost a
+/// solver few steps, and no digits.
 const FAR: f64 = 64.0;
+/// Rows by which this is told.
+const LOOKED_ROWS: usize = 256;
+/// Numbers of these rows at most.
+const LOOKED_ELEMENTS: usize = 1 << 20;
 /// The square of the distance between mean and shift, in parts of the variance, above which a second pass is
 /// made: four of the 53 bits are lost there.
 const LOST: f64 = 16.0;
@@ -334,41 +338,59 @@ impl Side {
 /// The mean of those of the first rows that are finite and have weight, 0 if there is none; (d,).
 #[track_caller]
 pub(crate) fn first_rows_mean(columns: &Tensor, weight: Option<&Tensor>) -> Tensor {
-    let (rows, counts) = first_rows(columns, weight);
-    let mean = where_(&counts, &rows, 0.0).sum(0) / counts.count_nonzero(0);
-    where_(&mean.isfinite(), &mean, 0.0)
-}
-
-/// The first rows, and whether each of their numbers is finite and has weight.
-#[track_caller]
-fn first_rows(columns: &Tensor, weight: Option<&Tensor>) -> (Tensor, Tensor) {
     let first = |x: &Tensor| x.get(&[(..SHIFT_ROWS).into()]);
     let rows = first(columns);
     let counts = match weight {
         None => rows.isfinite(),
         Some(weight) => rows.isfinite().logical_and(first(weight).greater(0.0).expand_dims(1)),
     };
-    (rows, counts)
+    let mean = where_(&counts, &rows, 0.0).sum(0) / counts.count_nonzero(0);
+    where_(&mean.isfinite(), &mean, 0.0)
 }
 
-/// The mean of the first rows of samples, if a column of them that varies is more than [`FAR`] times as far
-/// from zero as its numbers are from their mean. Reads these rows alone.
+/// The middle of each feature that is far from zero, 0 of others; none if no feature is far. Looks at some
+/// rows that are spread evenly over all of them.
+///
+/// The middle is the median, and a feature is far if that is more than [`FAR`] times as large as the median
+/// distance of its numbers from it: a few numbers of another kind, or an order of the rows, do not change it.
 ///
 /// # Errors
 /// Errors of the pass.
 #[track_caller]
-pub(crate) fn far_mean(training: &Training) -> Result<Option<Array1<f64>>> {
-    let weight = training.weight.as_ref();
-    let mean = first_rows_mean(&training.x, weight);
-    let (rows, counts) = first_rows(&training.x, weight);
-    let apart = where_(&counts, (rows - &mean).abs(), 0.0).max(0);
-    let [mean, apart] =
-        <[_; 2]>::try_from(training.engine.run(&[&mean, &apart])?).map_err(|_| lost())?.map(vector);
-    let (mean, apart) = (mean?, apart?);
-    let is_far = |(&mean, &apart): (&f64, &f64)| {
-        !is_constant(apart * apart, mean) && FAR * apart < mean.abs() && apart.is_finite()
+pub(crate) fn far_middles(training: &Training) -> Result<Option<Array1<f64>>> {
+    let rows = (LOOKED_ELEMENTS / training.columns).clamp(1, LOOKED_ROWS);
+    let step = training.rows.div_ceil(rows) as i64;
+    let some = |x: &Tensor| x.get(&[Index::from(..).step(step)]);
+    let looked: Vec<Tensor> = std::iter::once(&training.x).chain(&training.weight).map(some).collect();
+    let mut states = training.engine.run(&looked.iter().collect::<Vec<_>>())?.into_iter();
+    let x = matrix(states.next().ok_or_else(lost)?)?;
+    let weight = states.next().map(vector).transpose()?;
+    let counts = |row: usize| weight.as_ref().is_none_or(|weight| 0.0 < weight[row]);
+    let middle = |column: ArrayView1<'_, f64>| {
+        let counted = column.iter().enumerate().filter(|(row, number)| counts(*row) && number.is_finite());
+        far_middle(counted.map(|(_, &number)| number).collect())
     };
-    Ok(mean.iter().zip(&apart).any(is_far).then_some(mean))
+    let middles: Array1<f64> = x.columns().into_iter().map(middle).collect();
+    Ok(middles.iter().any(|middle| *middle != 0.0).then_some(middles))
+}
+
+/// The median of some numbers that are far from zero, else 0.
+fn far_middle(mut numbers: Vec<f64>) -> f64 {
+    let middle = median(&mut numbers);
+    let mut apart: Vec<f64> = numbers.iter().map(|number| (number - middle).abs()).collect();
+    let spread = match median(&mut apart) {
+        // Most numbers are equal.
+        0.0 => apart.iter().sum::<f64>() / apart.len().max(1) as f64,
+        spread => spread,
+    };
+    let is_far = !is_constant(spread * spread, middle) && FAR * spread < middle.abs();
+    if is_far { middle } else { 0.0 }
+}
+
+/// The number in the middle of some; 0 of none.
+fn median(numbers: &mut [f64]) -> f64 {
+    let at = numbers.len() / 2;
+    if numbers.is_empty() { 0.0 } else { *numbers.select_nth_unstable_by(at, f64::total_cmp).1 }
 }
 
 /// Takes the products of means off sums of products.
@@ -382,14 +404,16 @@ fn take_off(products: &mut Array2<f64>, left: &Array1<f64>, right: &Array1<f64>,
 
 #[cfg(test)]
 mod tests {
-    use super::{Around, first_rows_mean, from_half, is_constant, narrow_states, wide_states};
+    use super::{
+        Around, far_middle, far_middles, first_rows_mean, from_half, is_constant, narrow_states, wide_states,
+    };
     use crate::FitOptions;
     use crate::checks::Training;
     use crate::passes::chunks::piece_rows;
     use ndarray::arr2;
     use std::sync::Arc;
     use tharsis_numeric::random::default_rng;
-    use tharsis_numeric::{DType, LocalExecutor};
+    use tharsis_numeric::{DType, LocalExecutor, arange, stack, where_};
 
     #[test]
     fn states_of_rows_are_those_of_products_of_matrices_on_any_number_of_threads() {
@@ -440,6 +464,36 @@ mod tests {
     fn a_symmetric_matrix_is_made_of_its_half() {
         let whole = arr2(&[[1.0, 2.0, 3.0], [2.0, 4.0, 5.0], [3.0, 5.0, 6.0]]);
         assert_eq!(from_half(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3), whole);
+    }
+
+    #[test]
+    fn features_are_far_by_most_of_their_numbers() {
+        let noise = [0.25, -1.0, 0.5, 2.0, -0.5, 1.5, 0.0];
+        let far = |numbers: &[f64]| far_middle(numbers.to_vec());
+        let shifted: Vec<f64> = noise.iter().map(|noise| 1e9 + noise).collect();
+        assert_eq!(far(&shifted), 1e9 + 0.25);
+        // Numbers of another kind, and most of one.
+        assert_eq!(far(&[&shifted[..], &[0.0, -1e12]].concat()), 1e9);
+        assert_eq!(far(&[1e9, 1e9, 1e9, 1e9, 1e9 + 2.0]), 1e9);
+        // Near ones, constants, and none.
+        assert_eq!([far(&noise), far(&[7.0, 9.0, 8.0]), far(&[1e9; 5]), far(&[])], [0.0; 4]);
+    }
+
+    #[test]
+    fn a_far_feature_moves_no_other_one() {
+        let rows = 2_000;
+        let at = arange(rows);
+        // A time stamp, and amounts that fall from a million.
+        let amounts = where_(&at.less(300), 1e6 - &at, &at % 10);
+        let x = stack(&[&(&at % 17 + 1e9), &amounts], 1);
+        let weight = at.less(1_990).astype(DType::F64);
+        for options in [FitOptions::new(), FitOptions::new().sample_weight(&weight)] {
+            let middles = far_middles(&Training::unsupervised("Test", &x, &options).unwrap()).unwrap();
+            let middles = middles.unwrap();
+            assert!((middles[0] - 1e9).abs() < 17.0 && middles[1] == 0.0, "{middles}");
+        }
+        let near = Training::unsupervised("Test", &x.get(&[(..).into(), (1..2i64).into()]), &(..).into());
+        assert!(far_middles(&near.unwrap()).unwrap().is_none());
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Data at the edges of what maps and scores of features take, with numbers of scikit-learn 1.9.1.
 
-use tharsis_learn::Save;
 use tharsis_learn::base::Estimator;
 use tharsis_learn::covariance::{EmpiricalCovariance, ShrunkCovariance};
 use tharsis_learn::discriminant_analysis::QuadraticDiscriminantAnalysis;
@@ -19,7 +18,8 @@ use tharsis_learn::preprocessing::{
 };
 use tharsis_learn::svm::LinearSVC;
 use tharsis_learn::tree::DecisionTreeRegressor;
-use tharsis_numeric::{DType, Tensor, arange, array, ones, stack, where_};
+use tharsis_learn::{FitOptions, Save};
+use tharsis_numeric::{DType, Tensor, arange, array, concatenate, ones, stack, where_};
 
 /// Samples of one feature.
 fn column(numbers: &[f64]) -> Tensor {
@@ -264,9 +264,26 @@ fn planes_of_samples_far_from_zero_lie_along_their_mean() {
     for far in [1e7, 1e9] {
         let samples = (&x + far).execute().unwrap();
         let model = machine().fit(&samples, &y, ..).unwrap();
-        assert!(model.n_iter < 100, "{model:?}");
+        assert!(model.converged && model.n_iter < 100, "{model:?}");
         assert_near(&model.decision_function(&samples), &wanted, 1e-5);
         assert!(0.9 < model.score(&samples, &y, ..).unwrap());
+    }
+}
+
+/// A sample at zero among those is a matter of the intercept alone, and others lie as without it.
+#[test]
+fn planes_of_far_samples_do_not_depend_on_one_at_zero() {
+    let (x, y) = leaning();
+    let others = arange(12).not_equal(5);
+    let machine = || LinearSVC::new().tol(1e-7).max_iter(10_000);
+    let samples = where_(&others.expand_dims(1), &x + 1e9, 0.0).execute().unwrap();
+    let without = machine().fit(&(&x + 1e9).filter(&others), &y.filter(&others), ..).unwrap();
+    let wanted = without.decision_function(&(&x + 1e9).filter(&others));
+    for weight in [0.0, 1.0] {
+        let weights = where_(&others, 1.0, weight).execute().unwrap();
+        let model = machine().fit(&samples, &y, FitOptions::new().sample_weight(&weights)).unwrap();
+        assert!(model.n_iter < 200, "{model:?}");
+        assert_near(&model.decision_function(&samples.filter(&others)), &wanted, 1e-4);
     }
 }
 
@@ -281,8 +298,10 @@ fn samples_far_from_zero_have_the_models_of_near_ones() {
     for far in [1e6, 1e9] {
         let samples = (&x + far).execute().unwrap();
         let model = logistic().fit(&samples, &y, ..).unwrap();
+        assert!(model.converged && model.n_iter < 100, "{model:?}");
         assert_near(&model.decision_function(&samples), &near.decision_function(&x), 1e-5);
         let model = poisson().fit(&samples, &y, ..).unwrap();
+        assert!(model.converged && model.n_iter < 100, "{model:?}");
         assert_near(&model.predict(&samples), &counts.predict(&x), 1e-5);
     }
 }
@@ -296,9 +315,15 @@ fn steps_of_a_path_begin_at_the_model_before() {
     for steps in twice.n_iter.rows() {
         assert!(2 < steps[0] && steps[1] <= 1, "{steps}");
     }
-    // The refit begins at the mean of the folds' models.
-    let cold = LogisticRegression::new().tol(1e-6).max_iter(1_000).fit(&x, &y, ..).unwrap();
-    assert_near(&twice.decision_function(&x), &cold.decision_function(&x), 1e-4);
+    let far = estimator.clone().cs([1.0, 1.0]).fit(&(&x + 1e9), &y, ..).unwrap();
+    assert!(far.n_iter.rows().into_iter().all(|steps| steps[1] <= 1 && 2 < steps[0]), "{}", far.n_iter);
+    // The refit begins at the mean of the models of the folds, which agree if each has the same samples.
+    let thrice = |of: &Tensor| concatenate(&[of, of, of], 0);
+    let (all, labels) = (thrice(&x), thrice(&y));
+    let agreed = estimator.clone().cs([1e6]).fit(&all, &labels, ..).unwrap();
+    let cold = LogisticRegression::new().c(1e6).tol(1e-6).max_iter(1_000).fit(&all, &labels, ..).unwrap();
+    assert!(agreed.model.n_iter <= 2 && 4 < cold.n_iter, "{} {}", agreed.model.n_iter, cold.n_iter);
+    assert_near(&agreed.decision_function(&x), &cold.decision_function(&x), 1e-3);
     let path = estimator.cs([1.0, 1.001]).fit(&x, &y, ..).unwrap();
     assert!(path.n_iter.rows().into_iter().all(|steps| steps[1] < steps[0]), "{}", path.n_iter);
 }
