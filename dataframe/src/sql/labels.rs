@@ -9,13 +9,15 @@
 //! behind `*` are not known before the query is planned: where planning finds a column twice, the ones beside
 //! `*` are marked, and the statement is planned again. Tables, files and frames have no columns of one name.
 
+use super::base_columns::read_in_expressions;
 use super::fields::{Tables, normal};
+use super::value_names::{item_name, own_name, text, unnested};
 use crate::error::{Error, Result};
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Fields, Schema, SchemaRef};
 use datafusion::common::{DataFusionError, SchemaError};
 use datafusion::logical_expr::sqlparser::ast::{
-    AccessExpr, Expr, Function, Ident, ObjectNamePart, Select, SelectItem, SetExpr, Subscript, TableFactor,
+    Expr, Ident, OrderBy, Query, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor,
     Value, Visit, VisitMut, VisitorMut,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,8 +150,11 @@ struct Labels<'a> {
 impl VisitorMut for Labels<'_> {
     type Break = ();
 
-    fn pre_visit_table_factor(&mut self, _: &mut TableFactor) -> ControlFlow<()> {
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
         self.around.push(0);
+        if let TableFactor::Derived { subquery, alias: Some(alias), .. } = table {
+            self.name_query(subquery, Some(alias));
+        }
         ControlFlow::Continue(())
     }
 
@@ -172,11 +177,16 @@ impl VisitorMut for Labels<'_> {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        // Nobody sees the names within a subquery that stands for a value.
-        if self.around.last() == Some(&0) {
-            select.projection.iter_mut().for_each(|item| self.name(item));
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        for rows in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
+            self.name_query(&mut rows.query, Some(&mut rows.alias));
         }
+        self.name_query(query, None);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        self.name_all(select, None);
         if 1 < select.projection.len() {
             self.mark(&mut select.projection);
         }
@@ -185,19 +195,54 @@ impl VisitorMut for Labels<'_> {
 }
 
 impl Labels<'_> {
-    /// Names a value.
-    fn name(&self, item: &mut SelectItem) {
-        let SelectItem::UnnamedExpr(expr) = item else { return };
+    /// Names the values of a query; its alias says the names that values may not have within it.
+    fn name_query(&self, query: &mut Query, alias: Option<&mut TableAlias>) {
+        let SetExpr::Select(select) = &mut *query.body else { return };
+        let names: Option<Vec<String>> = select.projection.iter().map(item_name).collect();
+        let is_apart = self.name_all(select, query.order_by.as_mut());
+        if let (true, Some(names), Some(alias)) = (is_apart, names, alias)
+            && alias.columns.is_empty()
+            && names.iter().collect::<BTreeSet<_>>().len() == names.len()
+        {
+            let name = |name| TableAliasColumnDef { name: Ident::with_quote('"', name), data_type: None };
+            alias.columns = names.into_iter().map(name).collect();
+        }
+    }
+
+    /// Names the values of a query; whether some may not have their own names. Nobody sees those of a
+    /// subquery that stands for a value.
+    fn name_all(&self, select: &mut Select, order: Option<&mut OrderBy>) -> bool {
+        if self.around.last() != Some(&0) {
+            return false;
+        }
+        let unnamed = select.projection.iter().filter_map(|item| self.unnamed(item));
+        let borrowed: BTreeMap<String, String> =
+            unnamed.filter_map(|expr| Some((own_name(expr)?, text(unnested(expr))))).collect();
+        let apart = if borrowed.is_empty() {
+            BTreeSet::new()
+        } else {
+            read_in_expressions(select, order, &borrowed, &self.tables)
+        };
+        for item in &mut select.projection {
+            if let Some(expr) = self.unnamed(item) {
+                let name = own_name(expr).filter(|name| !apart.contains(name));
+                let name = name.unwrap_or_else(|| text(unnested(expr)));
+                set_name(item, name);
+            }
+        }
+        !apart.is_empty()
+    }
+
+    /// A value that has neither a name nor is a column, which the library names.
+    fn unnamed<'a>(&self, item: &'a SelectItem) -> Option<&'a Expr> {
+        let SelectItem::UnnamedExpr(expr) = item else { return None };
         let is_named = match expr {
             Expr::Identifier(_) => true,
             Expr::CompoundIdentifier(parts) => parts.first().is_some_and(|first| self.tables.has(first)),
             Expr::Function(_) => expr.to_string().eq_ignore_ascii_case(COUNT),
             _ => false,
         };
-        if !is_named {
-            let name = name_of(expr);
-            set_name(item, name);
-        }
+        (!is_named).then_some(expr)
     }
 
     /// Marks the columns that have one name. Those of several tables may have it: the library tells them
@@ -275,89 +320,10 @@ fn set_name(item: &mut SelectItem, name: String) {
     *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
 }
 
-/// The name of a value; `None` for those of several columns.
-fn item_name(item: &SelectItem) -> Option<String> {
-    match item {
-        SelectItem::ExprWithAlias { alias, .. } => Some(normal(alias)),
-        SelectItem::UnnamedExpr(expr) => Some(name_of(expr)),
-        _ => None,
-    }
-}
-
-/// The name of an expression that is given none.
-fn name_of(expr: &Expr) -> String {
-    match expr {
-        Expr::Nested(expr) => name_of(expr),
-        Expr::Subquery(query) => match &*query.body {
-            SetExpr::Select(select) => match select.projection.as_slice() {
-                [only] => item_name(only).unwrap_or_else(|| text(expr)),
-                _ => text(expr),
-            },
-            _ => text(expr),
-        },
-        expr => column_name(expr).unwrap_or_else(|| text(expr)),
-    }
-}
-
-/// The name of a column, of a field, and of one of them that is cast.
-fn column_name(expr: &Expr) -> Option<String> {
-    match expr {
-        Expr::Nested(expr) | Expr::Cast { expr, .. } => column_name(expr),
-        Expr::Identifier(name) => Some(normal(name)),
-        Expr::CompoundIdentifier(parts) => parts.last().map(normal),
-        Expr::CompoundFieldAccess { access_chain, .. } => match access_chain.last()? {
-            AccessExpr::Dot(Expr::Identifier(name)) => Some(normal(name)),
-            AccessExpr::Subscript(Subscript::Index { index: Expr::Value(name) }) => match &name.value {
-                Value::SingleQuotedString(name) => Some(name.clone()),
-                _ => None,
-            },
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// An expression as it is written, with names as they are read, and without quotes around plain ones.
-fn text(expr: &Expr) -> String {
-    let mut expr = expr.clone();
-    // It never breaks off.
-    let _whole = VisitMut::visit(&mut expr, &mut Plain);
-    expr.to_string()
-}
-
-struct Plain;
-
-impl VisitorMut for Plain {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        match expr {
-            Expr::Function(Function { name, .. }) => {
-                for part in &mut name.0 {
-                    if let ObjectNamePart::Identifier(name) = part {
-                        read(name);
-                    }
-                }
-            }
-            Expr::Identifier(name) => read(name),
-            Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(read),
-            _ => {}
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-fn read(name: &mut Ident) {
-    name.value = normal(name);
-    if name.value.chars().all(|letter| letter.is_alphanumeric() || letter == '_') {
-        name.quote_style = None;
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::sql::small_tables::{cells, session_of};
+    use crate::sql::value_names::name_of;
     use crate::sql::{SqlAnswer, SqlSession};
     use datafusion::logical_expr::sqlparser::dialect::GenericDialect;
     use datafusion::logical_expr::sqlparser::parser::Parser;

@@ -13,7 +13,7 @@
 //! | lateral queries that the library does not mark as such | `lateral_sides` |
 //! | floats of files and of results | `floats` |
 //! | names of conditions over subqueries, and of casts | `distinct_names`, `name_texts` |
-//! | names of values, and columns of one name | `labels` |
+//! | names of values, and columns of one name | `labels`, `value_names`, `base_columns` |
 //! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
@@ -48,6 +48,7 @@
 
 mod applies;
 mod asked;
+mod base_columns;
 mod below;
 mod change;
 mod column_names;
@@ -111,6 +112,7 @@ mod text;
 mod times;
 mod type_names;
 mod understood;
+mod value_names;
 mod watched;
 mod words;
 mod zone_types;

@@ -1,0 +1,179 @@
+//! Columns that expressions of ORDER BY, DISTINCT ON, HAVING and QUALIFY read.
+//!
+//! A column that is cast keeps its name, which nobody has written for the result: in
+//! `select ts::date .. order by extract(hour from ts)` the expression reads the column of the table, as in
+//! PostgreSQL and DuckDB. The library looks among the values of SELECT first, within expressions too, and
+//! cannot keep a column `t.ts` beside a value `ts`. So the value is named as it is written then, `ts::DATE`.
+//! A whole key, `order by ts` or `order by ts::date`, is the value, as in PostgreSQL.
+
+use super::fields::{Tables, normal};
+use super::value_names::{item_name, own_name};
+use datafusion::logical_expr::sqlparser::ast::{
+    Distinct, Expr, Ident, OrderBy, OrderByKind, Select, SelectItem, TableFactor, TableWithJoins, VisitMut,
+    VisitorMut,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+/// The names of columns that a query reads in expressions, which values may not have. `names` has the names
+/// of values that nobody has written, and these values as they are written; whole keys get the latter.
+pub(super) fn read_in_expressions(
+    select: &mut Select,
+    order: Option<&mut OrderBy>,
+    names: &BTreeMap<String, String>,
+    tables: &Tables,
+) -> BTreeSet<String> {
+    let mut reads = Reads { names, tables, apart: BTreeSet::new() };
+    let mut keys: Vec<&mut Expr> = match order.map(|order| &mut order.kind) {
+        Some(OrderByKind::Expressions(keys)) => keys.iter_mut().map(|key| &mut key.expr).collect(),
+        _ => Vec::new(),
+    };
+    if let Some(Distinct::On(first)) = &mut select.distinct {
+        keys.extend(first);
+    }
+    for key in &mut keys {
+        if let Some(name) = value(key, &select.projection, names) {
+            **key = Expr::Identifier(Ident::with_quote('"', name));
+        }
+        if whole(key).is_none() {
+            reads.read(key);
+        }
+    }
+    // The library finds columns of named tables first there.
+    let is_named = |tables: &TableWithJoins| {
+        std::iter::once(&tables.relation).chain(tables.joins.iter().map(|join| &join.relation)).all(has_name)
+    };
+    if !select.from.iter().all(is_named) {
+        select.having.iter_mut().chain(&mut select.qualify).for_each(|condition| reads.read(condition));
+    }
+    let apart = reads.apart;
+    for name in keys.into_iter().filter_map(|key| whole(key)) {
+        if let Some(text) = names.get(&normal(name)).filter(|_| apart.contains(&normal(name))) {
+            name.value.clone_from(text);
+            name.quote_style = Some('"');
+        }
+    }
+    apart
+}
+
+/// The name of the value that a key is as well, `order by ts::date`, if no other value may have it.
+fn value(key: &Expr, values: &[SelectItem], unwritten: &BTreeMap<String, String>) -> Option<String> {
+    let is_key = |value: &&SelectItem| matches!(value, SelectItem::UnnamedExpr(expr) if expr == key);
+    let name = values.iter().find(is_key).and(own_name(key)).filter(|name| unwritten.contains_key(name))?;
+    let names: Vec<String> = values.iter().map(item_name).collect::<Option<_>>()?;
+    (names.iter().filter(|other| **other == name).count() == 1).then_some(name)
+}
+
+/// The name that is all of a key.
+fn whole(key: &mut Expr) -> Option<&mut Ident> {
+    match key {
+        Expr::Nested(key) => whole(key),
+        Expr::Identifier(name) => Some(name),
+        _ => None,
+    }
+}
+
+/// Whether the columns of a table have a name before them.
+fn has_name(table: &TableFactor) -> bool {
+    match table {
+        TableFactor::Table { .. } => true,
+        TableFactor::Derived { alias, .. }
+        | TableFactor::Function { alias, .. }
+        | TableFactor::TableFunction { alias, .. }
+        | TableFactor::UNNEST { alias, .. } => alias.is_some(),
+        _ => false,
+    }
+}
+
+struct Reads<'a> {
+    names: &'a BTreeMap<String, String>,
+    tables: &'a Tables,
+    /// Names that values may not have.
+    apart: BTreeSet<String>,
+}
+
+impl Reads<'_> {
+    fn read(&mut self, expr: &mut Expr) {
+        // It never breaks off.
+        let _whole = VisitMut::visit(expr, self);
+    }
+}
+
+impl VisitorMut for Reads<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let name = match expr {
+            Expr::Identifier(name) => Some(&*name),
+            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [table, column, ..] if self.tables.has(table) => Some(column),
+                parts => parts.first(),
+            },
+            _ => None,
+        };
+        let name = name.map(normal).filter(|name| self.names.contains_key(name));
+        self.apart.extend(name);
+        ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sql::SqlAnswer;
+    use crate::sql::small_tables::{rows_in, session_of};
+
+    #[test]
+    fn expressions_of_keys_read_the_columns_of_tables() {
+        let mut session = session_of(&[
+            "create table t as select * from (values (timestamp '2024-03-31 23:00:00', 2.5, 1), \
+             (timestamp '2024-03-31 05:00:00', 2.9, 2), (timestamp '2024-03-31 12:00:00', 2.1, 3)) x(ts, p, v)",
+            "create table r as select {'x': v} as s, -v as x, v from t",
+        ]);
+        let computed = "(select ts + interval '0 hour' as ts, p, v from t)";
+        let first = "row_number() over (partition by ts order by v) = 1";
+        for (query, expected) in [
+            ("select v, ts::date from t order by extract(hour from ts)", "2 3 1"),
+            ("select v, cast(ts as date) from t as z order by extract(hour from z.ts), ts", "2 3 1"),
+            ("select v, p::int from t order by p - floor(p) desc limit 2", "2 1"),
+            ("select v, ts::date from @ order by extract(hour from ts)", "2 3 1"),
+            ("select v, ts::date from @ x order by extract(hour from ts)", "2 3 1"),
+            ("select v, ts::date from t, (select 1 as one) o order by ts, extract(hour from ts)", "2 3 1"),
+            ("select count(*) from (select distinct on (extract(hour from ts)) v, ts::date from t) x", "3"),
+            ("select v, s.x from r order by x + 0", "3 2 1"),
+            ("select v, (select 1 as x) from r order by x + 0", "3 2 1"),
+            ("select v, ts::date from @ qualify #first order by v", "1 2 3"),
+            ("select v, ts::date from @ x qualify #first order by v", "1 2 3"),
+            ("select max(v), ts::date from @ group by ts having extract(hour from ts) = 12", "3"),
+            ("select v, ts::date from t order by t.ts", "2 3 1"),
+            // Queries around know the name.
+            (
+                "select ts from (select v, ts::date from t order by extract(hour from ts) limit 1) x",
+                "2024-03-31",
+            ),
+            (
+                "with x as (select v, ts::date from t order by extract(hour from ts) limit 1) select v, ts from x",
+                "2",
+            ),
+            ("select t.v, t.ts::date from t join r on t.v = r.v order by t.v", "1 2 3"),
+            // A whole key is the value.
+            ("select v, ts::date from t order by ts, v desc", "3 2 1"),
+            ("select v, ts::date from t order by ts::date, v desc", "3 2 1"),
+            ("select *, ts::date from (select v, ts from t) x order by ts::date, v desc", "3 2 1"),
+        ] {
+            let query = query.replace('@', computed).replace("#first", first);
+            let rows = rows_in(&mut session, &query);
+            let found: Vec<&str> = rows.iter().filter_map(|row| row.split(' ').next()).collect();
+            assert_eq!(found.join(" "), expected, "{query}");
+        }
+        for (query, names) in [
+            ("select ts::date, v from t order by ts, v", ["ts", "v"]),
+            ("select ts::date, max(v) from t group by ts::date order by ts::date", ["ts", "max(v)"]),
+            ("select ts::date, v from t order by extract(hour from ts)", ["ts::DATE", "v"]),
+        ] {
+            match session.execute(query).unwrap_or_else(|error| panic!("{query}: {error}")) {
+                SqlAnswer::Rows(table) => assert_eq!(table.columns(), names, "{query}"),
+                other => panic!("{query}: {other:?}"),
+            }
+        }
+    }
+}
