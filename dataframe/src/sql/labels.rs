@@ -480,6 +480,16 @@ mod tests {
             let error = session.run(statement).expect_err(statement);
             assert!(error.to_string().contains("two columns \"a\""), "{error}");
         }
+        let lists = "select a, b from t union by name select b, 7 as a from t";
+        assert_eq!(session.run(lists).expect("columns of different names").len(), 6);
+        for query in [
+            "select 1 as a, 2 as a union all by name select 3 as a, 4 as a",
+            "select a, a::bigint from t union by name select a, b from t",
+            "with x as (select * from v union all by name select a from u) select count(*) from x",
+        ] {
+            let error = session.run(query).expect_err(query);
+            assert!(error.to_string().contains("several columns \"a\" in UNION BY NAME"), "{error}");
+        }
         let error = session.frame("select a, a::bigint from t").columns().expect_err("a frame");
         assert!(error.to_string().contains("two columns \"a\""), "{error}");
         let error = session.run("copy (select a, a from t) to 'nowhere.csv'").expect_err("a file");

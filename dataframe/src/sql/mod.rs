@@ -13,7 +13,7 @@
 //! | lateral queries that the library does not mark as such | `lateral_sides` |
 //! | floats of files and of results | `floats` |
 //! | names of conditions over subqueries, and of casts | `distinct_names`, `name_texts` |
-//! | names of values, and columns of one name | `labels`, `value_names`, `base_columns` |
+//! | names of values, and columns of one name | `labels`, `value_names`, `base_columns`, `by_name` |
 //! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
@@ -50,6 +50,7 @@ mod applies;
 mod asked;
 mod base_columns;
 mod below;
+mod by_name;
 mod change;
 mod column_names;
 mod combinations;
@@ -305,6 +306,7 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
             return Err(mistakes::of_plan(error, span, text, state));
         }
     };
+    by_name::check_by_name(&plan)?;
     let plan = order_all::by_columns(described::in_sql(plan)?)?;
     levels::check_levels(&plan)?;
     // The plan of a view comes here again where it is read.
