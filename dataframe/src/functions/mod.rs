@@ -4,6 +4,7 @@
 pub(crate) mod arithmetic;
 pub(crate) mod checked;
 pub(crate) mod full_times;
+pub(crate) mod local_times;
 mod moments;
 mod only_row;
 mod product;
@@ -58,7 +59,7 @@ pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
     let sign = ScalarUDF::clone(&datafusion::functions::math::signum()).with_aliases(["sign"]);
     registry.register_udf(Arc::new(sign))?;
     let functions = arithmetic::functions().into_iter().chain(checked::functions());
-    for function in functions.chain(spread::functions()) {
+    for function in functions.chain(spread::functions()).chain(local_times::functions()) {
         registry.register_udf(function)?;
     }
     Ok(())

@@ -9,10 +9,10 @@
 use super::plans::with_parts;
 use crate::error::{Error, Result};
 use crate::functions::full_times::{FULL_TIMES, full_time, full_times};
+use crate::functions::local_times::local_times;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue};
-use datafusion::functions::datetime::to_local_time;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, lit};
 
@@ -23,9 +23,9 @@ pub(super) fn as_meant(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 fn with_time(part: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr>> {
     let meant = match &part {
-        Expr::Cast(Cast { expr, field }) => of_cast(expr, field.data_type(), schema)
+        Expr::Cast(Cast { expr, field }) => of_cast(expr, field.data_type(), false, schema)
             .map(|expr| Expr::Cast(Cast { expr: Box::new(expr), field: field.clone() })),
-        Expr::TryCast(TryCast { expr, field }) => of_cast(expr, field.data_type(), schema)
+        Expr::TryCast(TryCast { expr, field }) => of_cast(expr, field.data_type(), true, schema)
             .map(|expr| Expr::TryCast(TryCast { expr: Box::new(expr), field: field.clone() })),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_of_times(*op) => {
             beside_times(&[left.as_ref(), right.as_ref()], &part, schema)
@@ -44,11 +44,12 @@ fn with_time(part: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr>> {
     Ok(meant.map_or_else(|| Transformed::no(part), Transformed::yes))
 }
 
-/// The value that is cast in the place of another one; `None` for that one itself.
-fn of_cast(value: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
+/// The value that is cast in the place of another one; `None` for that one itself. A cast that fails is an
+/// error, or missing.
+fn of_cast(value: &Expr, to: &DataType, or_missing: bool, schema: &DFSchema) -> Option<Expr> {
     match (value.get_type(schema).ok()?, to) {
         (DataType::Timestamp(_, Some(_)), DataType::Timestamp(_, None)) => {
-            Some(to_local_time().call(vec![value.clone()]))
+            Some(local_times(value.clone(), or_missing))
         }
         (from, DataType::Timestamp(..)) if is_text(&from) => full(value),
         (from, DataType::Date32 | DataType::Date64) if is_text(&from) => full_literal(value),
@@ -82,7 +83,7 @@ fn full_literal(text: &Expr) -> Option<Expr> {
 }
 
 /// Whether an operator takes a text beside a time for another time.
-fn is_of_times(operator: Operator) -> bool {
+pub(super) fn is_of_times(operator: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, Minus, NotEq};
     matches!(operator, Eq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom | Lt | LtEq | Minus | NotEq)
 }
@@ -273,6 +274,21 @@ mod tests {
             ("ts::timestamp = timestamp '2024-03-31 00:30:00'", "true"),
         ] {
             assert_value(&mut session, value, expected);
+        }
+    }
+
+    #[test]
+    fn moments_without_a_local_time_are_errors_or_missing() {
+        let mut session = SqlSession::default();
+        let moment = "arrow_cast(n, 'Timestamp(Microsecond, Some(\"Asia/Tokyo\"))')";
+        for last in [1 - i64::MAX, i64::MAX, 8_210_266_876_799_999_999] {
+            session.run(&format!("create or replace table m as select {last} as n")).expect("a table");
+            session
+                .run(&format!("create or replace table t as select {moment} as ts from m"))
+                .expect("a table");
+            assert_value(&mut session, "try_cast(ts as timestamp) is null", "true");
+            let error = session.run("select ts::timestamp from t").expect_err("no such time");
+            assert_eq!(error.class(), "ValueError", "{error}");
         }
     }
 

@@ -12,6 +12,7 @@ pub(crate) use kernel::Constants;
 pub(crate) use text_cuts::{BEGIN, BETWEEN, END};
 pub(crate) use text_kernels::{TIME_BY_FORMAT, TIME_OF_ISO, TIME_OR_NONE, whole_time};
 pub(crate) use time_texts::{IN_UTC, days_of, has_offset, reads};
+pub(super) use wall_times::seconds_ahead;
 pub(crate) use wall_times::{TIME_OF_READING, time_of_reading};
 
 use super::whole::{ACROSS, Measure, of_values};

@@ -18,6 +18,14 @@ fn ahead(time: i64, zone: Tz) -> Option<i64> {
     Some(time_of_zone.naive_local().and_utc().timestamp() - time)
 }
 
+/// The seconds by which the clock is ahead of that of Greenwich at a time; `None` near the ends of the
+/// calendar and beyond them, where the library panics.
+pub(in crate::functions) fn seconds_ahead(time: i64, zone: Tz) -> Option<i64> {
+    const DAYS: i64 = 2 * 86_400;
+    let is_within = -8_334_601_228_800 + DAYS <= time && time < 8_210_266_876_800 - DAYS;
+    is_within.then(|| ahead(time, zone)).flatten()
+}
+
 /// The first time, in seconds since 1970, at which the clock shows a reading or a later one: in a gap the
 /// end of the gap, and of two times with the reading the earlier one. A reading is counted in seconds since
 /// that of 1970. `None` for times that no calendar has.
