@@ -18,7 +18,7 @@
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
 //! | columns and expressions of plans | `plans` |
-//! | times as texts, and clocks | `times` |
+//! | times as texts, and clocks | `times`, `clocks` |
 //! | lists where texts are wanted | `lists` |
 //! | joins without a condition | `joins` |
 //! | settings | `settings` |
@@ -52,6 +52,7 @@ mod base_columns;
 mod below;
 mod by_name;
 mod change;
+mod clocks;
 mod column_names;
 mod combinations;
 mod combined_joins;
@@ -319,7 +320,7 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
 /// The plan whose numbers have the types and the errors of SQL; its parameters have types.
 fn typed(plan: LogicalPlan) -> Result<LogicalPlan> {
     materialized::throughout(plan, |plan| {
-        let plan = lists::as_lists(times::as_meant(plan)?)?;
+        let plan = lists::as_lists(times::as_meant(clocks::of_moments(plan)?)?)?;
         overflow::with_checks(digits::with_digits(plan)?)
     })
 }
