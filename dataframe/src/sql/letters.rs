@@ -7,7 +7,8 @@
 //!
 //! The library tells the places of columns in some clauses only. Where it tells none, each place of the name
 //! is asked for: the statement is planned with a name there that no column has, and the error says which
-//! columns are known at this place, aliases among them.
+//! columns are known at this place, aliases among them. A place may be right as it stands, by a column of the
+//! rows around: of several places, those are mistakes without which the statement still fails.
 
 use super::column_names::each_name;
 use super::labels::Doubles;
@@ -20,7 +21,7 @@ use std::collections::BTreeSet;
 /// Names of one statement that are written in other letters at most. Each of them is planned for once more.
 const NAMES_MAX: usize = 256;
 /// Plans of one statement that ask for places at most.
-const ASKED_MAX: usize = 1024;
+const ASKED_MAX: usize = 512;
 /// A name that nobody types.
 const ASKED: &str = "\0asked";
 
@@ -83,24 +84,44 @@ impl Letters {
     ) -> bool {
         let (Some(name), Some(_)) = (missing(error), meant(error)) else { return false };
         let Ok(mut statement) = super::parsed(session, text) else { return false };
-        let mut is_new = false;
+        let mut found = Vec::new();
         for place in self.places(&mut statement, name) {
-            if self.plans == ASKED_MAX {
-                break;
-            }
-            self.plans += 1;
             let asking = Letters { asked: Some(place), ..self.clone() };
-            let Ok(statement) = super::prepared(session, text, &asking, doubles) else { continue };
-            // An error of another place comes before this one: nothing is known of it yet.
-            match session.statement_to_plan(statement).await {
-                Err(error) if missing(&error) == Some(ASKED) => {
-                    let column = meant_by(&error, name);
-                    is_new |= column.is_some_and(|column| self.add(place, column));
-                }
-                _ => {}
+            // An error of another place may come before this one: nothing is known of it yet.
+            let error = self.fails(&asking, text, session, doubles).await;
+            if let Some(error) = error.filter(|error| missing(error) == Some(ASKED)) {
+                found.extend(meant_by(&error, name).map(|column| (place, column)));
             }
         }
+        let mut is_new = false;
+        for (place, column) in &found {
+            let others = found.iter().filter(|(other, _)| other != place);
+            let others: Vec<(Span, String)> = others.cloned().collect();
+            let is_mistake = others.is_empty() || {
+                let names = self.names.iter().cloned().chain(others).collect();
+                let without = Letters { names, ..Letters::default() };
+                let error = self.fails(&without, text, session, doubles).await;
+                error.is_some_and(|error| missing(&error) == Some(name))
+            };
+            is_new |= is_mistake && self.add(*place, column.clone());
+        }
         is_new
+    }
+
+    /// The error of a statement with these names; `None` if there is none, or too much has been planned.
+    async fn fails(
+        &mut self,
+        letters: &Letters,
+        text: &str,
+        session: &SessionState,
+        doubles: &Doubles,
+    ) -> Option<DataFusionError> {
+        if self.plans == ASKED_MAX {
+            return None;
+        }
+        self.plans += 1;
+        let statement = super::prepared(session, text, letters, doubles).ok()?;
+        session.statement_to_plan(statement).await.err()
     }
 
     /// The places of a name without quotes that nothing is known of.
@@ -234,6 +255,25 @@ mod tests {
         let within = "select sum(sold) as sold from t group by city";
         let query = format!("select sold, count(*) from ({within}) s group by sold order by sold");
         assert_eq!(rows(&query), ["3 1", "5 1"]);
+    }
+
+    #[test]
+    fn names_of_rows_around_stay_beside_a_mistake_elsewhere() {
+        let mut session = session_of(&[
+            "create table t (city int) as values (7), (8)",
+            "create table t2 (\"City\" int, code int) as values (1, 7)",
+            "create table t3 (\"City\" int) as values (5)",
+        ]);
+        let around = "select (select count(*) from t2 where code = city) c from t";
+        for (query, expected) in [
+            (format!("{around} union all select count(*) from t3 group by city order by 1"), ["0", "1", "1"]),
+            (
+                format!("{around} union all select max(city) from t3 group by city order by 1"),
+                ["0", "1", "5"],
+            ),
+        ] {
+            assert_eq!(rows_in(&mut session, &query), expected, "{query}");
+        }
     }
 
     #[test]
