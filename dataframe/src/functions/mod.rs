@@ -3,6 +3,7 @@
 
 pub(crate) mod arithmetic;
 pub(crate) mod checked;
+pub(crate) mod full_formats;
 pub(crate) mod full_times;
 pub(crate) mod local_times;
 mod moments;
@@ -53,6 +54,7 @@ pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
     for function in row_functions() {
         registry.register_udf(Arc::clone(function))?;
     }
+    registry.register_udf(full_formats::function())?;
     registry.register_udf(full_times::function())?;
     registry.register_udf(only_row::function())?;
     // Its name elsewhere.

@@ -7,7 +7,8 @@
 //! are refused.
 
 use super::plans::with_parts;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::functions::full_formats::{FULL_FORMATS, Parts, behind_minutes, full_formats};
 use crate::functions::full_times::{FULL_TIMES, full_time, full_times};
 use crate::functions::local_times::local_times;
 use arrow::datatypes::DataType;
@@ -129,89 +130,36 @@ fn timestamp(call: &ScalarFunction, schema: &DFSchema) -> EngineResult<Option<Ex
     if formats.is_empty() {
         return Ok(full(text).map(|text| call.func.call(vec![text])));
     }
-    let Some(formats) = formats.iter().map(literal).collect::<Option<Vec<&str>>>() else { return Ok(None) };
-    let parts: Vec<Parts> = formats.iter().map(|format| Parts::of(format)).collect();
-    for (format, parts) in formats.iter().zip(&parts) {
-        if let Some(fault) = parts.fault() {
-            let name = call.func.name();
-            return Err(Error::Value(format!("{name}: the format {format:?} has {fault}")).into());
+    for format in formats {
+        if !format.get_type(schema).is_ok_and(|dtype| is_text(&dtype)) || is_full(format) {
+            return Ok(None);
+        }
+        if let Some(format) = literal(format) {
+            Parts::checked(format)?;
         }
     }
-    if parts.iter().all(|parts| !parts.lacks_minutes()) {
+    let is_right = |format: &Expr| literal(format).is_some_and(|format| !Parts::of(format).lacks_minutes());
+    if formats.iter().all(is_right) {
         return Ok(None);
     }
     // Minutes stand before them all: the library wants a zone at the end.
     let both = BinaryExpr::new(Box::new(lit("00 ")), Operator::StringConcat, Box::new(text.clone()));
-    let formats = formats.iter().zip(&parts).map(|(format, parts)| {
-        let minutes = if parts.lacks_minutes() { "%M" } else { "00" };
-        lit(format!("{minutes} {format}"))
+    let formats = formats.iter().map(|format| match literal(format) {
+        Some(format) => lit(behind_minutes(format)),
+        None => full_formats(format.clone()),
     });
     Ok(Some(call.func.call(std::iter::once(Expr::BinaryExpr(both)).chain(formats).collect())))
+}
+
+/// Whether a format is behind minutes: the plan of a view comes here again.
+fn is_full(format: &Expr) -> bool {
+    matches!(format, Expr::ScalarFunction(call) if call.func.name() == FULL_FORMATS)
 }
 
 fn literal(format: &Expr) -> Option<&str> {
     match format {
         Expr::Literal(value, _) => value.try_as_str().flatten(),
         _ => None,
-    }
-}
-
-/// The parts of a time that a format has.
-#[derive(Default)]
-struct Parts {
-    hour: bool,
-    /// An hour from 1 to 12, and the half of the day that it is of.
-    hour_of_half: bool,
-    half: bool,
-    minute: bool,
-    second: bool,
-    fraction: bool,
-}
-
-impl Parts {
-    fn of(format: &str) -> Parts {
-        let mut parts = Parts::default();
-        let mut letters = format.chars();
-        while let Some(letter) = letters.next() {
-            if letter != '%' {
-                continue;
-            }
-            let is_part = |letter: &char| !matches!(letter, '-' | '_' | '.' | ':' | '#' | '0'..='9');
-            match letters.find(is_part) {
-                Some('H' | 'k') => parts.hour = true,
-                Some('I' | 'l') => parts.hour_of_half = true,
-                Some('p' | 'P') => parts.half = true,
-                Some('M') => parts.minute = true,
-                Some('S') => parts.second = true,
-                Some('f') => parts.fraction = true,
-                Some('R') => (parts.hour, parts.minute) = (true, true),
-                Some('T' | 'X' | 'c' | '+' | 's' | 'r') => {
-                    (parts.hour, parts.minute, parts.second) = (true, true, true);
-                }
-                _ => {}
-            }
-        }
-        parts
-    }
-
-    /// The reason for which the library would leave a part out.
-    fn fault(&self) -> Option<&'static str> {
-        let has_hour = self.hour || self.hour_of_half;
-        if self.hour_of_half && !self.half && !self.hour {
-            Some("an hour from 1 to 12, %I, without %p")
-        } else if (self.half || self.minute || self.second || self.fraction) && !has_hour {
-            Some("parts of a time without an hour")
-        } else if (self.second || self.fraction) && !self.minute {
-            Some("seconds without minutes")
-        } else if self.fraction && !self.second {
-            Some("parts of a second without seconds")
-        } else {
-            None
-        }
-    }
-
-    fn lacks_minutes(&self) -> bool {
-        (self.hour || self.hour_of_half) && !self.minute
     }
 }
 
@@ -313,7 +261,38 @@ mod tests {
             let error = session.run(&format!("select to_timestamp(s, '{format}') from t"));
             let error = error.expect_err("a part that would be left out");
             assert_eq!(error.class(), "ValueError", "{error}");
-            assert!(error.to_string().contains("to_timestamp: the format"), "{error}");
+            assert!(error.to_string().contains("the format"), "{error}");
         }
+    }
+
+    #[test]
+    fn formats_that_are_no_literals_lose_no_part_of_a_time() {
+        let mut session = SqlSession::default();
+        let made = "create table t as select * from (values ('01/02/2024 10', '%d/%m/%Y %H'), \
+                    ('02/02/2024 11:30', '%d/%m/%Y %R'), ('x', null)) as v(s, f)";
+        session.run(made).expect("a table");
+        let rows = session.run("select to_timestamp(s, f) from t order by s").expect("rows");
+        assert_eq!(rows, [["2024-02-01 10:00:00"], ["2024-02-02 11:30:00"], ["NULL"]]);
+        session.run("create view v as select to_timestamp(s, f) as n from t").expect("a view");
+        let rows = session.run("select n from v order by n").expect("rows");
+        assert_eq!(rows, [["2024-02-01 10:00:00"], ["2024-02-02 11:30:00"], ["NULL"]]);
+        for call in [
+            "to_timestamp(s, '%d/%m/%Y' || ' %H')",
+            "to_timestamp('01/02/2024 10', '%d/%m/%Y' || ' %H')",
+            "to_timestamp(s, '%Y', case when s > 'x' then '%Y' else '%d/%m/%Y %H' end)",
+        ] {
+            let rows = session.run(&format!("select {call} from t where s = '01/02/2024 10'"));
+            assert_eq!(
+                rows.unwrap_or_else(|error| panic!("{call}: {error}")),
+                [["2024-02-01 10:00:00"]],
+                "{call}"
+            );
+        }
+        session.run("prepare p(text) as select to_timestamp('01/02/2024 10', $1)").expect("a statement");
+        let rows = session.run("execute p('%d/%m/%Y %H')").expect("a row");
+        assert_eq!(rows, [["2024-02-01 10:00:00"]]);
+        let error = session.run("select to_timestamp(s, '%d/%m/%Y' || ' %I') from t").expect_err("no half");
+        assert_eq!(error.class(), "ValueError", "{error}");
+        assert!(error.to_string().contains("has an hour from 1 to 12, %I, without %p"), "{error}");
     }
 }
