@@ -1,7 +1,7 @@
 //! Lists as arguments of functions of texts.
 //!
 //! The library makes texts of them: `length(['a', 'b'])` was 6, the letters of `[a, b]`. Here it is the
-//! number of elements, and other functions refuse them, as most do by themselves.
+//! number of elements, and other functions refuse them at each place, as most do by themselves.
 
 use super::plans::with_parts;
 use super::type_names::type_name;
@@ -15,7 +15,9 @@ use datafusion::logical_expr::expr_fn::cast;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
 /// Functions that the library gives lists as texts, and what is written for lists.
-const OF_TEXTS: [(&str, &str); 11] = [
+const OF_TEXTS: [(&str, &str); 15] = [
+    ("concat", "array_to_string(.., ','), or || for a longer list"),
+    ("concat_ws", "array_to_string(.., ',')"),
     ("find_in_set", "array_position(..)"),
     ("left", "list[1:2]"),
     ("lpad", "array_to_string(.., ',')"),
@@ -25,7 +27,9 @@ const OF_TEXTS: [(&str, &str); 11] = [
     ("reverse", "array_reverse(..)"),
     ("right", "list[-2:-1]"),
     ("rpad", "array_to_string(.., ',')"),
+    ("string_agg", "array_to_string(.., ',')"),
     ("substr_index", "array_to_string(.., ',')"),
+    ("to_char", "list[1]"),
     ("translate", "array_to_string(.., ',')"),
 ];
 
@@ -34,28 +38,46 @@ pub(super) fn as_lists(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(with_parts(plan, |part, schema| {
         let meant = match &part {
             Expr::ScalarFunction(call) => of_list(call, schema)?,
+            Expr::AggregateFunction(call) => {
+                check(call.func.name(), &call.params.args, schema)?;
+                None
+            }
+            Expr::WindowFunction(call) => {
+                check(call.fun.name(), &call.params.args, schema)?;
+                None
+            }
             _ => None,
         };
         Ok(meant.map_or_else(|| Transformed::no(part), Transformed::yes))
     })?)
 }
 
-/// The meaning of a call whose first argument is a list; `None` for one that is right as it is.
+/// The meaning of a call with lists; `None` for one that is right as it is.
 fn of_list(call: &ScalarFunction, schema: &DFSchema) -> EngineResult<Option<Expr>> {
-    let Some(list) = call.args.first() else { return Ok(None) };
-    // A column of a query around this one has no type here.
-    if !list.get_type(schema).is_ok_and(|dtype| is_list(&dtype)) {
-        return Ok(None);
-    }
     let name = call.func.name();
-    if name == "character_length" {
-        let length = array_length_udf().call(vec![list.clone()]);
-        return Ok(Some(cast(length, DataType::Int64)));
+    match call.args.as_slice() {
+        [list] if name == "character_length" && is_of_list(list, schema) => {
+            let length = array_length_udf().call(vec![list.clone()]);
+            Ok(Some(cast(length, DataType::Int64)))
+        }
+        args => check(name, args, schema).map(|()| None),
     }
-    let Some((_, meant)) = OF_TEXTS.iter().find(|(known, _)| *known == name) else { return Ok(None) };
-    let types = call.args.iter().map(|arg| Ok(type_name(&arg.get_type(schema)?)));
+}
+
+/// Refuses lists as arguments of a function of texts.
+fn check(name: &str, args: &[Expr], schema: &DFSchema) -> EngineResult<()> {
+    let Some((_, meant)) = OF_TEXTS.iter().find(|(known, _)| *known == name) else { return Ok(()) };
+    if !args.iter().any(|arg| is_of_list(arg, schema)) {
+        return Ok(());
+    }
+    let types = args.iter().map(|arg| Ok(type_name(&arg.get_type(schema)?)));
     let types = types.collect::<EngineResult<Vec<String>>>()?.join(", ");
     Err(Error::Type(format!("no function {name}({types}); write {meant}")).into())
+}
+
+/// Whether an argument is a list. A column of a query around this one has no type here.
+fn is_of_list(arg: &Expr, schema: &DFSchema) -> bool {
+    arg.get_type(schema).is_ok_and(|dtype| is_list(&dtype))
 }
 
 fn is_list(dtype: &DataType) -> bool {
@@ -104,6 +126,41 @@ mod tests {
             assert_eq!(error.class(), "TypeError", "{error}");
             assert!(error.to_string().contains(meant), "{error}");
             assert!(error.sql_place().is_some(), "{error}");
+        }
+    }
+
+    #[test]
+    fn functions_of_texts_refuse_lists_at_each_place() {
+        let mut session = session_of(&[
+            "create table t as select ['x', 'yy'] as l, 'abcd' as s, timestamp '2024-03-30 06:00:00' as n",
+        ]);
+        for call in [
+            "concat(l, s)",
+            "concat(s, l)",
+            "concat_ws('-', l, s)",
+            "concat_ws('-', s, l)",
+            "find_in_set('yy', l)",
+            "lpad(s, 9, l)",
+            "overlay(s placing l from 1)",
+            "regexp_count(s, l)",
+            "rpad(s, 9, l)",
+            "string_agg(l, ',')",
+            "string_agg(l, ',') over ()",
+            "substr_index(s, l, 1)",
+            "to_char(n, l)",
+            "translate(s, l, 'x')",
+        ] {
+            let error = session.run(&format!("select {call} from t")).expect_err(call);
+            assert_eq!(error.class(), "TypeError", "{call}: {error}");
+            assert!(error.to_string().contains("; write "), "{call}: {error}");
+        }
+        for (value, expected) in [
+            ("concat(s, array_to_string(l, ','))", "abcdx,yy"),
+            ("concat_ws('-', s, l[1])", "abcd-x"),
+            ("array_to_string(l || ['z'], '')", "xyyz"),
+            ("string_agg(l[1], ',')", "x"),
+        ] {
+            assert_eq!(rows_in(&mut session, &format!("select {value} from t")), [expected], "{value}");
         }
     }
 }
