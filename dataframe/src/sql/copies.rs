@@ -17,7 +17,9 @@ pub(super) fn in_words_of_library<'a>(text: &'a str, state: &SessionState) -> Re
         return Ok(Cow::Borrowed(text));
     }
     let words = Words::of(text, state);
-    if !words.tokens().first().is_some_and(|first| is_word(first, &["copy"])) {
+    let explains = |token: &&TokenWithSpan| is_word(token, &["explain", "verbose", "analyze"]);
+    let first = words.tokens().iter().find(|token| !explains(token));
+    if !first.is_some_and(|first| is_word(first, &["copy"])) {
         return Ok(Cow::Borrowed(text));
     }
     let Some(list) = List::of(&words)? else { return Ok(Cow::Borrowed(text)) };
@@ -103,6 +105,9 @@ impl<'a> List<'a> {
                 Some((_, key)) => {
                     let value = library_value(key, &format, &option.value).replace('\'', "''");
                     written.push(format!("'{key}' '{value}'"));
+                    if *key == MOMENT {
+                        written.push(format!("'{ZONED_MOMENT}' '{value}'"));
+                    }
                 }
             }
         }
@@ -130,9 +135,16 @@ impl<'a> List<'a> {
         for part in parts {
             let Some((token, value)) = part.split_first() else { return wrong(words.place(self.begin)) };
             let Token::Word(name) = &token.token else { return wrong(words.place(token)) };
-            let value = text_of(behind_sign(value, &Token::Eq));
+            let name = name.value.to_lowercase();
+            let value = match behind_sign(value, &Token::Eq) {
+                // A column alone keeps its quotes, as one in parentheses does.
+                [column] if name == "partition_by" && matches!(column.token, Token::Word(_)) => {
+                    Some(column.token.to_string())
+                }
+                value => text_of(value),
+            };
             let Some(value) = value else { return wrong(words.place(token)) };
-            options.push(Given { name: name.value.to_lowercase(), value, token });
+            options.push(Given { name, value, token });
         }
         Ok(options)
     }
@@ -156,7 +168,9 @@ fn behind_sign<'t>(tokens: &'t [TokenWithSpan], sign: &Token) -> &'t [TokenWithS
 /// The value of an option; an option alone is true. Names in parentheses have commas between them.
 fn text_of(tokens: &[TokenWithSpan]) -> Option<String> {
     let single = |token: &TokenWithSpan| match &token.token {
-        Token::SingleQuotedString(text) | Token::Number(text, _) => Some(text.clone()),
+        Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) | Token::Number(text, _) => {
+            Some(text.clone())
+        }
         Token::Word(word) => Some(word.value.clone()),
         _ => None,
     };
@@ -194,6 +208,9 @@ fn library_value(key: &str, format: &str, value: &str) -> String {
 
 const FORMATS: [&str; 4] = ["arrow", "csv", "json", "parquet"];
 const COMPRESSION: &str = "format.compression";
+const MOMENT: &str = "format.timestamp_format";
+/// The form of moments with a zone.
+const ZONED_MOMENT: &str = "format.timestamp_tz_format";
 /// Options, and the settings of the library that they stand for.
 const OPTIONS: [(&str, &str); 13] = [
     ("compression", COMPRESSION),
@@ -207,8 +224,8 @@ const OPTIONS: [(&str, &str); 13] = [
     ("nullstr", "format.null_value"),
     ("quote", "format.quote"),
     ("sep", "format.delimiter"),
-    ("timestampformat", "format.timestamp_format"),
-    ("timestamp_format", "format.timestamp_format"),
+    ("timestampformat", MOMENT),
+    ("timestamp_format", MOMENT),
 ];
 
 #[cfg(test)]
@@ -231,7 +248,14 @@ mod tests {
                 "(FORMAT 'PARQUET', COMPRESSION zstd)",
                 "stored as parquet options ('format.compression' 'zstd(3)')",
             ),
+            ("(delimiter E'\\t')", "options ('format.delimiter' '\t')"),
+            (
+                "(timestampformat '%d/%m/%Y')",
+                "options ('format.timestamp_format' '%d/%m/%Y', 'format.timestamp_tz_format' '%d/%m/%Y')",
+            ),
             ("(partition_by (a, \"B c\"))", "partitioned by (a, \"B c\") "),
+            ("(partition_by \"B c\")", "partitioned by (\"B c\") "),
+            ("(partition_by a)", "partitioned by (a) "),
             ("stored as parquet", "stored as parquet"),
             ("", ""),
         ] {
@@ -239,6 +263,7 @@ mod tests {
                 "copy (select ')' as a from t) to 'c.csv' ",
                 "-- note\nCOPY t TO 'c.csv' ",
                 "copy \"from\" to 'c.csv' ",
+                "explain copy t to 'c.csv' ",
             ] {
                 let text = format!("{query}{given}");
                 let found = in_words_of_library(&text, &state).unwrap();

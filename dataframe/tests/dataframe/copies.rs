@@ -37,3 +37,16 @@ fn copies_to_csv_have_the_times_of_frames_and_no_lists() {
     assert!(error.class() == "NotImplemented" && error.to_string().contains("column \"l\""), "{error}");
     assert_eq!(fs::read_to_string(&name).unwrap(), "t\n2024-03-30 01:02:03\n", "it stays");
 }
+
+#[test]
+fn a_form_of_times_is_one_of_moments_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = path(&folder, "t.csv");
+    let mut session = SqlSession::default();
+    let times = "timestamp '2024-03-30 01:02:03' as t, timestamptz '2024-03-30 01:02:03Z' as m, 'x' as s";
+    let options = r"(timestampformat '%d/%m/%Y', delimiter E'\t')";
+    session.run(&format!("copy (select {times}) to '{name}' {options}")).unwrap();
+    assert_eq!(fs::read_to_string(&name).unwrap(), "t\tm\ts\n30/03/2024\t30/03/2024\tx\n");
+    session.run(&format!("copy (select 1 = 1 as b) to '{name}'")).unwrap();
+    assert_eq!(fs::read_to_string(&name).unwrap(), "b\ntrue\n");
+}
