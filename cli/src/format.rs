@@ -4,6 +4,8 @@ use clap::ValueEnum;
 #[cfg(feature = "frames")]
 use std::fs;
 use std::path::Path;
+#[cfg(feature = "frames")]
+use std::path::PathBuf;
 
 /// Endings of compressed files, behind that of the format.
 const PACKED: [&str; 4] = [".gz", ".bz2", ".xz", ".zst"];
@@ -47,7 +49,7 @@ impl Format {
         if own.is_some() || !path.ends_with('/') {
             return own;
         }
-        let (mut found, mut folders) = (None, vec![Path::new(path).to_owned()]);
+        let (mut found, mut folders) = (None, vec![PathBuf::from(path)]);
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).ok()?.flatten() {
                 let name = entry.file_name();
@@ -92,16 +94,24 @@ pub enum Shown {
     Arrow,
 }
 
-/// Whether a file that rows are written to has them in a form. An array of objects is written by no file: it
-/// has an object a line.
+/// Checks that a file that rows are written to has them in a form.
+///
+/// # Errors
+/// The reason for which it has not. An array of objects is written by no file: it has an object a line.
 #[cfg(feature = "frames")]
-pub fn is_form_of(path: &str, shown: Shown) -> bool {
-    matches!(
-        (Format::of(path), shown),
+pub fn check_form(path: &str, shown: Shown) -> Result<(), &'static str> {
+    match (Format::of(path), shown) {
         (Some(Format::Csv), Shown::Csv)
-            | (Some(Format::Tsv), Shown::Tsv)
-            | (Some(Format::Json), Shown::Jsonl)
-    )
+        | (Some(Format::Tsv), Shown::Tsv)
+        | (Some(Format::Json), Shown::Jsonl) => Ok(()),
+        (Some(Format::Json), Shown::Json) => {
+            Err("a file of JSON has an object a line: write --format jsonl, or leave --format out")
+        }
+        (Some(Format::Arrow), Shown::Arrow) => Err(
+            "--format arrow is a stream for other programs, and the ending says a file: leave --format out",
+        ),
+        _ => Err("its ending says the format of the rows, and --format says another one; leave --format out"),
+    }
 }
 
 /// The end of a file's name that says its format, in lower case.
@@ -197,17 +207,20 @@ mod tests {
     #[cfg(feature = "frames")]
     fn a_file_has_one_form() {
         for (path, shown) in [("a.csv.gz", Shown::Csv), ("a.tsv", Shown::Tsv), ("a.json", Shown::Jsonl)] {
-            assert!(is_form_of(path, shown), "{path}");
+            assert_eq!(check_form(path, shown), Ok(()), "{path}");
         }
         let other = [
-            ("a.csv", Shown::Json),
-            ("a.json", Shown::Json),
-            ("a.parquet", Shown::Csv),
-            ("a.arrow", Shown::Arrow),
-            ("folder/", Shown::Table),
+            ("a.csv", Shown::Json, "says another one"),
+            ("a.json", Shown::Csv, "says another one"),
+            ("a.json", Shown::Json, "an object a line: write --format jsonl"),
+            ("a.ndjson.gz", Shown::Json, "an object a line: write --format jsonl"),
+            ("a.parquet", Shown::Csv, "says another one"),
+            ("a.arrow", Shown::Arrow, "is a stream"),
+            ("folder/", Shown::Table, "says another one"),
         ];
-        for (path, shown) in other {
-            assert!(!is_form_of(path, shown), "{path}");
+        for (path, shown, problem) in other {
+            let error = check_form(path, shown).unwrap_err();
+            assert!(error.contains(problem), "{path}: {error}");
         }
     }
 

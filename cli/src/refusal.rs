@@ -86,12 +86,12 @@ pub enum Refusal {
     ArrowOnTerminal,
     /// A file whose ending says another format than an option.
     #[cfg(feature = "frames")]
-    #[error(
-        "-o {path}: its ending says the format of the rows, and --format says another one; leave --format out"
-    )]
+    #[error("-o {path}: {problem}")]
     TwoFormats {
         /// The file.
         path: String,
+        /// The reason.
+        problem: &'static str,
     },
     /// Statements with which nothing can be done.
     #[cfg(feature = "frames")]

@@ -38,9 +38,9 @@ pub fn run(asked: &SqlArgs) -> Result<()> {
     let is_typed = !is_given && std::io::stdin().is_terminal();
     let file = asked.output.as_deref().filter(|path| *path != "-");
     if let (Some(path), Some(shown)) = (file, asked.format)
-        && !format::is_form_of(path, shown)
+        && let Err(problem) = format::check_form(path, shown)
     {
-        return Err(Refusal::TwoFormats { path: path.to_owned() }.into());
+        return Err(Refusal::TwoFormats { path: path.to_owned(), problem }.into());
     }
     if is_typed && file.is_some() {
         return Err(Refusal::Statements { problem: "-o FILE takes one query" }.into());
