@@ -85,8 +85,13 @@ impl ArrayLines {
                 },
                 _ => {}
             }
+            let begins = self.state == State::Begin;
             block[at] = self.byte(block[at])?;
             at += 1;
+            if begins && self.is_array() {
+                // Line breaks count objects.
+                block[..at].iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b' ');
+            }
         }
         Ok(())
     }
@@ -169,6 +174,8 @@ mod tests {
             assert_eq!(lines(text, size).unwrap(), wanted, "blocks of {size} bytes");
         }
         assert_eq!(lines("[]", 1).unwrap(), "  ");
+        let text = "\n\r\n[{}\n, {}]";
+        assert_eq!(lines(text, text.len()).unwrap(), " \r  {} \n {} ");
     }
 
     #[test]

@@ -43,8 +43,9 @@ enum Shape {
 
 struct Object {
     labels: Vec<String>,
-    /// As they stand in the lines, if no sign of them is written in another way.
-    quoted: Vec<String>,
+    /// As they stand in the lines, if no sign of them is written in another way; none for a label that has
+    /// signs which must be.
+    quoted: Vec<Option<String>>,
     shapes: Vec<Shape>,
     places: HashMap<String, usize>,
 }
@@ -112,7 +113,11 @@ impl Shape {
             return Shape::Any;
         }
         let labels: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
-        let quoted = labels.iter().map(|label| format!("\"{label}\"")).collect();
+        let is_plain =
+            |label: &&String| !label.contains(|sign: char| matches!(sign, '"' | '\\') || sign < ' ');
+        let quoted =
+            labels.iter().map(|label| Some(label).filter(is_plain).map(|label| format!("\"{label}\"")));
+        let quoted = quoted.collect();
         let places = labels.iter().enumerate().map(|(at, label)| (label.clone(), at)).collect();
         Shape::Object(Object { labels, quoted, shapes, places })
     }
@@ -148,7 +153,7 @@ impl Shape {
                 Ok(())
             }
             Shape::Decimal { scale } => check_decimal(unescaped(written).as_bytes(), scale, label),
-            Shape::Time { digits } if digits < digits_behind_seconds(written) => {
+            Shape::Time { digits } if digits < digits_behind_seconds(unescaped(written).as_bytes()) => {
                 Err(refused(&text(), label, format_args!("times with {digits} digits behind the seconds")))
             }
             _ => Ok(()),
@@ -242,7 +247,7 @@ impl<'a> Rest<'a> {
     /// The place of the next label, of which one is expected: most lines have theirs in one order.
     fn label(&mut self, object: &Object, expected: usize) -> Result<Option<usize>, String> {
         self.peek();
-        if let Some(next) = object.quoted.get(expected)
+        if let Some(Some(next)) = object.quoted.get(expected)
             && self.left().starts_with(next.as_bytes())
         {
             self.at += next.len();
@@ -497,6 +502,16 @@ mod tests {
     }
 
     #[test]
+    fn labels_with_quotes_are_no_labels_and_values() {
+        let strange = Field::new("a\":1,\"b", DataType::Int64, true);
+        let (a, b) = (Field::new("a", DataType::Int64, true), Field::new("b", DataType::Float64, true));
+        let expected = Expected::of(&vec![strange, a, b].into(), false);
+        assert_eq!(expected.check(b"{\"a\":1,\"b\":2.5}\n{\"a\\\":1,\\\"b\":3}\n"), Ok(()));
+        let reason = expected.check(b"{\"a\\\":1,\\\"b\":3.5}").unwrap_err();
+        assert!(reason.starts_with("3.5 in column "), "{reason}");
+    }
+
+    #[test]
     fn texts_are_numbers_where_users_say_so() {
         let expected = Expected::of(&columns(), true);
         assert_eq!(expected.check(b"{\"a\":\"7\",\"f\":\"2.5\"}\n{\"f\":\"-inf\"}\n{\"f\":\"NaN\"}"), Ok(()));
@@ -533,6 +548,11 @@ mod tests {
             (decimal(2), "\"2.55\"", "\"2.555\""),
             (time(TimeUnit::Second), "\"2024-01-01T00:00:00.000Z\"", "\"2024-01-01T00:00:00.5Z\""),
             (time(TimeUnit::Millisecond), "\"2024-01-01 00:00:00.123\"", "\"2024-01-01 00:00:00.1234\""),
+            (
+                time(TimeUnit::Millisecond),
+                "\"2024-01-01 00:00:00.12\\u0033\"",
+                "\"2024-01-01 00:00:00.123\\u0034\"",
+            ),
             (time(TimeUnit::Nanosecond), "1.0", "1.5"),
             (DataType::Time64(TimeUnit::Microsecond), "\"00:00:00.123456\"", "\"00:00:00.1234567\""),
             (map, "{\"x\":1,\"y\":2}", "{\"x\":1,\"y\":2.5}"),
