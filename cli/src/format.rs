@@ -2,7 +2,9 @@
 
 use clap::ValueEnum;
 #[cfg(feature = "frames")]
-use std::fs;
+use std::collections::HashSet;
+#[cfg(feature = "frames")]
+use std::fs::{self, DirEntry};
 use std::path::Path;
 #[cfg(feature = "frames")]
 use std::path::PathBuf;
@@ -42,35 +44,61 @@ impl Format {
     }
 
     /// The format of the files of a path that rows are read from: that of its ending; of a folder of this
-    /// machine without one, that of all of its visible files. `None` if they differ, or say none.
+    /// machine without one, that of all of its visible files. `None` if they say none, or if there are none.
+    ///
+    /// # Errors
+    /// The two files of the folder that are not of one format, unless both may be Parquet.
     #[cfg(feature = "frames")]
-    pub fn of_files(path: &str) -> Option<Format> {
+    pub fn of_files(path: &str) -> Result<Option<Format>, String> {
         let own = Format::of(path);
         if own.is_some() || !path.ends_with('/') {
-            return own;
+            return Ok(own);
         }
-        let (mut found, mut folders) = (None, vec![PathBuf::from(path)]);
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).ok()?.flatten() {
-                let name = entry.file_name();
-                let name = name.to_string_lossy();
-                if name.starts_with(['.', '_']) {
-                    continue;
-                }
-                // A link may lead to the folder that it is in.
-                if entry.file_type().ok()?.is_dir() {
-                    folders.push(entry.path());
-                    continue;
-                }
-                let format = Format::of(&name)?;
-                if found.is_some_and(|found| found != format) {
-                    return None;
-                }
-                found = Some(format);
+        let mut found: Vec<(PathBuf, Option<Format>)> = Vec::new();
+        for (file, format) in local_files(path) {
+            if !found.iter().any(|(_, known)| *known == format) {
+                found.push((file, format));
             }
         }
-        found
+        let may_be_parquet = |format: Option<Format>| matches!(format, None | Some(Format::Parquet));
+        match found.as_slice() {
+            [] => Ok(None),
+            [(_, format)] => Ok(*format),
+            all if all.iter().all(|(_, format)| may_be_parquet(*format)) => Ok(None),
+            [(one, _), (other, _), ..] => Err(format!(
+                "the files of a folder have one format, and {} and {} are not of one: name those of a format, \
+                 such as '{path}*.csv'",
+                one.display(),
+                other.display()
+            )),
+        }
     }
+}
+
+/// The visible files below a folder of this machine, and the formats that their endings say.
+#[cfg(feature = "frames")]
+fn local_files(folder: &str) -> impl Iterator<Item = (PathBuf, Option<Format>)> {
+    let path = folder.strip_prefix("file://").unwrap_or(folder);
+    let mut left = vec![PathBuf::from(path)];
+    // A link may lead to a folder that it is in.
+    let mut seen = HashSet::new();
+    std::iter::from_fn(move || {
+        while let Some(path) = left.pop() {
+            if !path.is_dir() {
+                let format = path.file_name().and_then(|name| Format::of(&name.to_string_lossy()));
+                return Some((path, format));
+            }
+            if !path.canonicalize().is_ok_and(|folder| seen.insert(folder)) {
+                continue;
+            }
+            let entries = fs::read_dir(path).into_iter().flatten().flatten();
+            let is_visible = |entry: &DirEntry| !entry.file_name().to_string_lossy().starts_with(['.', '_']);
+            let mut below: Vec<PathBuf> = entries.filter(is_visible).map(|entry| entry.path()).collect();
+            below.sort_unstable_by(|one, other| other.cmp(one));
+            left.extend(below);
+        }
+        None
+    })
 }
 
 /// A form in which the rows of an answer are shown.
@@ -190,17 +218,50 @@ mod tests {
     fn files_of_a_folder_say_its_format() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = format!("{}/", folder.path().display());
-        assert_eq!(Format::of_files(&path), None);
+        assert_eq!(Format::of_files(&path), Ok(None));
         fs::create_dir_all(folder.path().join("year=2024")).unwrap();
         for name in ["a.csv", "year=2024/b.CSV.gz", ".c.json", "_done"] {
             fs::write(folder.path().join(name), "").unwrap();
         }
-        assert_eq!(Format::of_files(&path), Some(Format::Csv));
-        assert_eq!(Format::of_files(path.trim_end_matches('/')), None);
-        fs::write(folder.path().join("year=2024/d.json"), "").unwrap();
-        assert_eq!(Format::of_files(&path), None);
-        assert_eq!(Format::of_files("no/such/folder/"), None);
-        assert_eq!(Format::of_files("s3://b/c.tsv"), Some(Format::Tsv));
+        assert_eq!(Format::of_files(&path), Ok(Some(Format::Csv)));
+        assert_eq!(Format::of_files(&format!("file://{path}")), Ok(Some(Format::Csv)));
+        assert_eq!(Format::of_files(path.trim_end_matches('/')), Ok(None));
+        for name in ["year=2024/README", "year=2024/d.json"] {
+            fs::write(folder.path().join(name), "").unwrap();
+            let error = Format::of_files(&path).unwrap_err();
+            assert!(error.contains("a.csv and ") && error.contains(name), "{error}");
+            assert!(error.contains(&format!("'{path}*.csv'")), "{error}");
+            fs::remove_file(folder.path().join(name)).unwrap();
+        }
+        assert_eq!(Format::of_files("no/such/folder/"), Ok(None));
+        assert_eq!(Format::of_files("s3://b/c/"), Ok(None));
+        assert_eq!(Format::of_files("s3://b/c.tsv"), Ok(Some(Format::Tsv)));
+    }
+
+    #[test]
+    #[cfg(feature = "frames")]
+    fn links_to_folders_are_folders() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let below = |name: &str| folder.path().join(name);
+        fs::create_dir_all(below("rows")).unwrap();
+        fs::create_dir_all(below("other")).unwrap();
+        fs::write(below("other/a.csv"), "").unwrap();
+        std::os::unix::fs::symlink(below("other"), below("rows/year=2024")).unwrap();
+        let path = format!("{}/", below("rows").display());
+        assert_eq!(Format::of_files(&path), Ok(Some(Format::Csv)));
+        std::os::unix::fs::symlink(below("rows"), below("rows/again")).unwrap();
+        assert_eq!(Format::of_files(&path), Ok(Some(Format::Csv)));
+    }
+
+    #[test]
+    #[cfg(feature = "frames")]
+    fn a_folder_of_parquet_has_files_without_endings() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = format!("{}/", folder.path().display());
+        for name in ["a.parquet", "part-0"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        assert_eq!(Format::of_files(&path), Ok(None));
     }
 
     #[test]

@@ -147,10 +147,10 @@ fn to_file(query: Statement<'_>, origin: Origin<'_>, asked: &SqlArgs, path: &str
 
 fn to_file_in(session: &mut SqlSession, query: &str, asked: &SqlArgs, path: &str) -> Result<(), Error> {
     for (name, path) in &asked.tables {
-        session.register(name, &table(path))?;
+        session.register(name, &table(path)?)?;
     }
     for path in session::named_files(session, query)? {
-        session.register(&path, &table(&path))?;
+        session.register(&path, &table(&path)?)?;
     }
     let rows = session.frame(query);
     rows.check()?;
@@ -176,14 +176,14 @@ fn write(rows: &DataFrame, path: &str) -> Result<(), Error> {
 }
 
 /// The frame of a file, a folder or a pattern. In SQL a text such as NA is a text: what is missing is empty.
-fn table(path: &str) -> DataFrame {
+fn table(path: &str) -> Result<DataFrame, Error> {
     let options = CsvOptions::new().keep_default_na(false);
-    match Format::of_files(path) {
+    Ok(match Format::of_files(path).map_err(Error::Value)? {
         Some(Format::Csv) => read_csv(path, options),
         Some(Format::Tsv) => read_csv(path, options.sep(b'\t')),
         Some(Format::Json) => read_json(path),
         Some(Format::Arrow) => read_arrow(path),
         Some(Format::Avro) => read_avro(path),
         Some(Format::Parquet) | None => read_parquet(path),
-    }
+    })
 }

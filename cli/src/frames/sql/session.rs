@@ -31,7 +31,7 @@ impl Session {
         let progress = Progress::default();
         let mut inner = SqlSession::default().progress(&progress);
         for (name, path) in &asked.tables {
-            inner.register(name, &table(path)).map_err(super::refused)?;
+            table(path).and_then(|table| inner.register(name, &table)).map_err(super::refused)?;
         }
         Ok(Session { inner, progress, view, is_explained: asked.explain })
     }
@@ -88,7 +88,7 @@ impl Session {
         let text = if self.is_explained { format!("explain\n{statement}") } else { statement.to_owned() };
         let mut known = 0;
         let registered = paths.iter().try_for_each(|path| {
-            let registered = self.inner.register(path, &table(path));
+            let registered = table(path).and_then(|table| self.inner.register(path, &table));
             registered.map_err(|cause| self.inner.placed(cause, &text))?;
             known += 1;
             Ok(())
