@@ -63,6 +63,16 @@ mod tests {
     }
 
     #[test]
+    fn views_tell_what_was_written() {
+        let mut session = SqlSession::default();
+        session.run("create table t (a bigint)").expect("a table");
+        let view = "create view v as select a::double, sum(a), a, a from t group by a";
+        session.run(&format!("{view};")).expect("a view");
+        let definition = "select definition from information_schema.views where table_name = 'v'";
+        assert_eq!(session.run(definition).expect("a row"), [[view]]);
+    }
+
+    #[test]
     fn columns_are_described_by_types_of_statements() {
         let mut session = SqlSession::default();
         session.run("create table t (a bigint, b text, c decimal(10, 2) not null)").expect("a table");

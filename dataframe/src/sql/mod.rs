@@ -133,7 +133,7 @@ use datafusion::catalog::view::ViewTable;
 use datafusion::common::TableReference;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::sqlparser::dialect::dialect_from_str;
-use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::logical_expr::{CreateView, DdlStatement, LogicalPlan};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use std::borrow::Cow;
@@ -312,9 +312,22 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     levels::check_levels(&plan)?;
     // The plan of a view comes here again where it is read.
     let is_view = matches!(&plan, LogicalPlan::Ddl(DdlStatement::CreateView(_)));
+    let plan = with_definition(plan, text);
     let plan = if is_view { plan } else { materialized::throughout(plan, floats::as_of_frames)? };
     let plan = typed(asked::as_columns(plan)?).map_err(|error| mistakes::of_run(error, text, state))?;
     materialized::throughout(plan, order::with_orders)
+}
+
+/// The plan of a view with the text of the user: the library would tell that of the statement whose columns
+/// have got names.
+fn with_definition(plan: LogicalPlan, text: &str) -> LogicalPlan {
+    match plan {
+        LogicalPlan::Ddl(DdlStatement::CreateView(view)) => {
+            let definition = Some(text.trim().trim_end_matches(';').trim_end().to_owned());
+            LogicalPlan::Ddl(DdlStatement::CreateView(CreateView { definition, ..view }))
+        }
+        plan => plan,
+    }
 }
 
 /// The plan whose numbers have the types and the errors of SQL; its parameters have types.
