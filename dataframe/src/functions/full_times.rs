@@ -19,18 +19,23 @@ pub(crate) fn full_time(text: &str) -> Option<String> {
     let (year, rest) = number(trimmed, 4..=4)?;
     let (month, rest) = number(rest.strip_prefix('-')?, 1..=2)?;
     let (day, rest) = number(rest.strip_prefix('-')?, 1..=2)?;
-    let (between, rest) = match rest.strip_prefix('T') {
-        Some(rest) => ('T', rest),
+    let (between, time) = match rest.strip_prefix('T') {
+        Some(time) => ('T', time),
         None => (' ', rest.trim_start()),
     };
-    let (hour, rest) = number(rest, 1..=2)?;
+    let is_space = rest.len() == time.len() + 1 && rest.starts_with(between);
+    let (hour, rest) = number(time, 1..=2)?;
     let (minute, rest) = number(rest.strip_prefix(':')?, 1..=2)?;
     let (second, rest) = match rest.strip_prefix(':') {
         Some(rest) => number(rest, 1..=2)?,
         None => ("0", rest),
     };
-    let full = format!("{year}-{month:0>2}-{day:0>2}{between}{hour:0>2}:{minute:0>2}:{second:0>2}{rest}");
-    (full != text).then_some(full)
+    // Most texts are full.
+    let is_full = [month, day, hour, minute, second].iter().all(|part| part.len() == 2);
+    if is_full && is_space && trimmed.len() == text.len() {
+        return None;
+    }
+    Some(format!("{year}-{month:0>2}-{day:0>2}{between}{hour:0>2}:{minute:0>2}:{second:0>2}{rest}"))
 }
 
 /// The digits that a text begins with, and what is behind them.

@@ -39,6 +39,20 @@ fn with_time(part: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr>> {
             let values: Vec<&Expr> = std::iter::once(among.expr.as_ref()).chain(&among.list).collect();
             beside_times(&values, &part, schema)
         }
+        Expr::Case(case) => {
+            let whens = case.when_then_expr.iter().map(|(when, _)| when.as_ref());
+            let value = case.expr.as_deref();
+            value.and_then(|value| {
+                let values: Vec<&Expr> = std::iter::once(value).chain(whens).collect();
+                beside_times(&values, &part, schema)
+            })
+        }
+        Expr::ScalarFunction(call) if call.func.name() == "nullif" => {
+            beside_times(&call.args.iter().collect::<Vec<&Expr>>(), &part, schema)
+        }
+        Expr::ScalarFunction(call) if matches!(call.func.name(), "date_part" | "date_trunc") => {
+            of_part(call, schema)
+        }
         Expr::ScalarFunction(call) if is_timestamp(call) => timestamp(call, schema)?,
         _ => None,
     };
@@ -53,7 +67,7 @@ fn of_cast(value: &Expr, to: &DataType, or_missing: bool, schema: &DFSchema) -> 
             Some(local_times(value.clone(), or_missing))
         }
         (from, DataType::Timestamp(..)) if is_text(&from) => full(value),
-        (from, DataType::Date32 | DataType::Date64) if is_text(&from) => full_literal(value),
+        (from, DataType::Date32 | DataType::Date64) if is_text(&from) => full(value),
         _ => None,
     }
 }
@@ -92,28 +106,48 @@ pub(super) fn is_of_times(operator: Operator) -> bool {
 /// An expression of these values with full times in the texts of it, if one of the values is a time.
 fn beside_times(values: &[&Expr], whole: &Expr, schema: &DFSchema) -> Option<Expr> {
     let is_time = |value: &&Expr| matches!(value.get_type(schema), Ok(DataType::Timestamp(..)));
-    if !values.iter().any(is_time) || !values.iter().any(|value| full_literal(value).is_some()) {
+    if !values.iter().any(is_time) || !values.iter().any(|value| full_text(value, schema).is_some()) {
         return None;
     }
-    let meant = |value: &Expr| full_literal(value).unwrap_or_else(|| value.clone());
+    let make_full = |value: &mut Expr| {
+        if let Some(full) = full_text(value, schema) {
+            *value = full;
+        }
+    };
     let mut whole = whole.clone();
     match &mut whole {
         Expr::BinaryExpr(BinaryExpr { left, right, .. }) => {
-            **left = meant(left);
-            **right = meant(right);
+            make_full(left);
+            make_full(right);
         }
         Expr::Between(between) => {
-            *between.expr = meant(&between.expr);
-            *between.low = meant(&between.low);
-            *between.high = meant(&between.high);
+            make_full(&mut between.expr);
+            make_full(&mut between.low);
+            make_full(&mut between.high);
+        }
+        Expr::Case(case) => {
+            case.expr.iter_mut().for_each(|value| make_full(value));
+            case.when_then_expr.iter_mut().for_each(|(when, _)| make_full(when));
         }
         Expr::InList(among) => {
-            *among.expr = meant(&among.expr);
-            among.list.iter_mut().for_each(|value| *value = meant(value));
+            make_full(&mut among.expr);
+            among.list.iter_mut().for_each(make_full);
         }
+        Expr::ScalarFunction(call) => call.args.iter_mut().for_each(make_full),
         _ => return None,
     }
     Some(whole)
+}
+
+/// A text with full times; `None` for one that has them, and for other values.
+fn full_text(value: &Expr, schema: &DFSchema) -> Option<Expr> {
+    if value.get_type(schema).is_ok_and(|dtype| is_text(&dtype)) { full(value) } else { None }
+}
+
+/// A part of a time in a text, or the begin of one: its second argument is the time.
+fn of_part(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let [part, time] = call.args.as_slice() else { return None };
+    full_text(time, schema).map(|time| call.func.call(vec![part.clone(), time]))
 }
 
 fn is_timestamp(call: &ScalarFunction) -> bool {
@@ -193,6 +227,16 @@ mod tests {
             ("n in ('2024-03-30 7:00', '2024-03-30 6:00')", "true"),
             ("n is distinct from '2024-03-30 6:00'", "false"),
             ("n::text || ' 6:00'", "2024-03-30T06:00:00 6:00"),
+            ("cast(s as date)", "2024-03-30"),
+            ("try_cast('x' || s as date)", "NULL"),
+            ("n < s", "true"),
+            ("n between s and s", "false"),
+            ("s in (n, n + interval '5 minutes')", "true"),
+            ("case n when '2024-03-30 6:00' then 1 else 2 end", "1"),
+            ("case s when n then 1 else 2 end", "2"),
+            ("nullif(n, '2024-03-30 6:00')", "NULL"),
+            ("date_trunc('hour', '2024-03-30 6:05')", "2024-03-30 06:00:00"),
+            ("extract(minute from s::timestamp)", "5"),
         ] {
             assert_value(&mut session, value, expected);
         }
