@@ -23,9 +23,13 @@ pub(super) fn of_moments(plan: LogicalPlan) -> Result<LogicalPlan> {
         let is_new = match &mut part {
             Expr::InSubquery(among) => beside_rows(among, schema),
             Expr::ScalarFunction(call) if call.func.name().starts_with("to_timestamp") => shown(call, schema),
-            part => values_of(part)
-                .into_iter()
-                .fold(false, |is_new, values| on_one_clock(values, schema) || is_new),
+            part => {
+                let mut is_new = false;
+                for values in values_of(part) {
+                    is_new |= on_one_clock(values, schema);
+                }
+                is_new
+            }
         };
         Ok(if is_new { Transformed::yes(part) } else { Transformed::no(part) })
     })?)

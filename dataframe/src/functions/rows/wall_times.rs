@@ -4,6 +4,7 @@
 use arrow::array::temporal_conversions::as_datetime_with_timezone;
 use arrow::array::timezone::Tz;
 use arrow::datatypes::TimestampSecondType;
+use std::ops::Range;
 
 /// The name of the function that gives the nanoseconds since 1970 at a reading.
 pub(crate) const TIME_OF_READING: &str = "tharsis_time_of_reading";
@@ -22,8 +23,8 @@ fn ahead(time: i64, zone: Tz) -> Option<i64> {
 /// calendar and beyond them, where the library panics.
 pub(in crate::functions) fn seconds_ahead(time: i64, zone: Tz) -> Option<i64> {
     const DAYS: i64 = 2 * 86_400;
-    let is_within = -8_334_601_228_800 + DAYS <= time && time < 8_210_266_876_800 - DAYS;
-    is_within.then(|| ahead(time, zone)).flatten()
+    const WITHIN: Range<i64> = -8_334_601_228_800 + DAYS..8_210_266_876_800 - DAYS;
+    WITHIN.contains(&time).then(|| ahead(time, zone)).flatten()
 }
 
 /// The first time, in seconds since 1970, at which the clock shows a reading or a later one: in a gap the
