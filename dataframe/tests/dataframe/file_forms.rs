@@ -403,8 +403,10 @@ fn decimals_of_csv_are_rounded_as_casts_are() {
     let folder = tempfile::tempdir().unwrap();
     let name = path(&folder, "t.csv");
     fs::write(&name, "v\n1.239\n-2.555\n\n3\n").unwrap();
-    let query = format!("select v from read_csv('{name}', dtypes = 'DECIMAL(5,2)')");
-    assert_eq!(SqlSession::default().run(&query).unwrap(), [["1.24"], ["-2.56"], ["3.00"]]);
+    let prices = read_csv(&name, CsvOptions::new().dtype("v", DataType::Decimal128(5, 2)));
+    let mut session = SqlSession::default();
+    session.register("prices", &prices).unwrap();
+    assert_eq!(session.run("select v from prices").unwrap(), [["1.24"], ["-2.56"], ["3.00"]]);
 }
 
 #[test]
