@@ -45,8 +45,11 @@ impl Classes {
         let y = one_axis(training)?;
         check_whole(training, &y)?;
         let labels = y.astype(DType::I64);
-        let found = training.engine.integers(&labels.unique(), CLASSES_MAX)?;
-        Ok(Classes { values: found.map_err(|count| too_many(training, count))?, labels })
+        // No closure: it would not know the caller.
+        match training.engine.integers(&labels.unique(), CLASSES_MAX)? {
+            Ok(values) => Ok(Classes { values, labels }),
+            Err(count) => Err(too_many(training, count)),
+        }
     }
 
     /// As [`Classes::of`], of targets that need not be whole: the classes are the positions of their distinct
@@ -61,8 +64,10 @@ impl Classes {
             return Classes::of(training);
         }
         let y = y.astype(DType::F64);
-        let found = training.engine.elements::<f64>(&[&y.unique()], CLASSES_MAX)?;
-        let numbers = found.map_err(|count| too_many(training, count))?.concat();
+        let numbers = match training.engine.elements::<f64>(&[&y.unique()], CLASSES_MAX)? {
+            Ok(numbers) => numbers.concat(),
+            Err(count) => return Err(too_many(training, count)),
+        };
         if numbers.iter().any(|number| !number.is_finite()) {
             training.explain_not_finite(Nan::Missing)?;
         }

@@ -7,7 +7,6 @@ use tharsis_graph::{Error, Executor, Job, Limits, LocalExecutor, Outcome};
 use tharsis_learn::FitOptions;
 use tharsis_learn::decomposition::NMF;
 use tharsis_learn::ensemble::{AdaBoostClassifier, AdaBoostRegressor};
-use tharsis_learn::linear_model::RidgeClassifier;
 use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{DType, Tensor};
 
@@ -95,25 +94,6 @@ fn boosted_classifiers_are_the_same_from_stores_of_all_sizes() {
         Ok([model.estimator_weights, model.estimator_errors].concat())
     });
     assert!(found.contains(&(4_000, true)), "{found:?}");
-}
-
-/// A fit of a line stores nothing, so a round needs what it holds: the weights before it and those behind it,
-/// 16 bytes for each sample, and a byte that tells mistakes. The weights of one round are more than a third
-/// of a store of less than 24.
-#[test]
-fn a_round_of_boosted_lines_costs_what_the_first_one_does_in_a_store_for_one() {
-    const ROWS: usize = 200_000;
-    let x = samples(ROWS);
-    let noise = default_rng(5).random(&[ROWS]).less(0.25);
-    let y = x.squeeze(Some(&[1])).greater(0.0).not_equal(noise).astype(DType::I64).execute().unwrap();
-    let found = check(ROWS, &[12, 15, 18, 20, 22, 23, 40], 1e-9, &|rounds, options| {
-        let estimator = AdaBoostClassifier::new().estimator(RidgeClassifier::new());
-        let model = estimator.n_estimators(rounds).learning_rate(0.1).fit(&x, &y, options)?;
-        assert_eq!(model.estimators.len(), rounds);
-        Ok([model.estimator_weights, model.estimator_errors].concat())
-    });
-    assert!(found.iter().all(|&(size, is_even)| is_even == (16 <= size)), "{found:?}");
-    assert!(found.iter().any(|(size, _)| (17..24).contains(size)), "no such store has room: {found:?}");
 }
 
 #[test]
