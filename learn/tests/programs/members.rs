@@ -62,6 +62,11 @@ fn what_chooses_among_regressors_is_a_regressor() {
             if holder.ends_with("Selector") {
                 program.as_array_mut().unwrap().pop();
             }
+            // It begins with one feature, of which RFE has none to leave out, in scikit-learn as well.
+            if holder.ends_with("Selector") && class.ends_with("RFE") {
+                assert!(error(program).contains("a minimum of 2 is required by RFE"));
+                continue;
+            }
             let found = reply(&json!({"in": inputs(), "prog": program, "out": []}));
             assert_eq!(found["ok"], true, "{holder} of {class}: {found}");
         }
