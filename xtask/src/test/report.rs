@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Most bytes that a run of all tests may need of the target folder. CONTRIBUTING.md names the number.
-const BYTES_MAX: u64 = 15_000_000_000;
+/// Most bytes that a kept target folder may have behind a sweep: those of a run from nothing, 14.7e9, and some
+/// that the sweep takes for parts of this state. CONTRIBUTING.md names the number.
+const BYTES_MAX: u64 = 16_000_000_000;
 /// Slowest tests that are printed.
 const SLOWEST_COUNT: usize = 30;
 /// Beginning of the line in which a test says that it, or a part of it, cannot run on this machine. See
@@ -371,7 +372,7 @@ mod tests {
         };
         assert!(is_green(BYTES_MAX, true) && is_green(BYTES_MAX + 1, false));
         assert!(!is_green(BYTES_MAX + 1, true));
-        assert_eq!(super::gigabytes(BYTES_MAX), "15.00 GB");
+        assert_eq!(super::gigabytes(BYTES_MAX), "16.00 GB");
     }
 
     #[test]
