@@ -115,7 +115,12 @@ fn step(
     let (mut low, mut high, mut length) = (0.0, f64::INFINITY, first);
     let mut lowest: Option<Point> = None;
     for _ in 0..TRIES_MAX {
-        let tried = point(&here.at + &(direction * length))?;
+        let at = &here.at + &(direction * length);
+        if at == here.at {
+            // Too short for float64: no place but this one is left.
+            break;
+        }
+        let tried = point(at)?;
         // The lowest place of a parabola through both: not halved many times where a step is far too long.
         let parabola = -0.5 * slope * length * (length / (tried.value - here.value - slope * length));
         let falls = tried.value <= here.value + FALL * length * slope;
