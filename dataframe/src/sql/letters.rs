@@ -200,8 +200,8 @@ mod tests {
         assert_eq!(rows(&format!("select city from t where {exists} and sold = 3")), ["Oslo"]);
         assert_eq!(rows("select a from u"), ["1"], "the name as it stands goes first");
         let mut session = session();
-        session.run("create view w as select city from t where sold = 3").expect("a view");
-        assert_eq!(session.run("select * from w").expect("rows"), [["Oslo"]]);
+        session.run("create view few as select city from t where sold = 3").expect("a view");
+        assert_eq!(session.run("select * from few").expect("rows"), [["Oslo"]]);
         assert_eq!(session.run("explain select city from t").expect("a plan").len(), 2);
         assert_eq!(session.run("select b from v").expect("rows"), [["2"]]);
         let described = session.run("describe select sold from t").expect("columns");
@@ -222,7 +222,7 @@ mod tests {
                 "select a from t qualify row_number() over (partition by @city order by @sold) = 1 order by a",
                 true,
             ),
-            ("select distinct on (@city) @city, a from t order by @city, a", true),
+            ("select distinct on (@city) @city, a from t order by @city, a", false),
             ("select a from t order by @sold, @city", true),
             ("select a, rank() over (order by @sold desc) from t order by 2", true),
             ("select t.a, w.b from t join w using (@sold)", false),
