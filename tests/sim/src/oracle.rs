@@ -170,8 +170,9 @@ impl Oracle {
         let is_killed = actor.and_then(|actor| self.tasks.get(&actor)).is_some_and(|facts| facts.cancelled);
         let has = |kind| failure.links().any(|link| link.kind == kind);
         // Its own group, or that of a task whose value it was to read: a failed argument fails it.
-        let may_be_removed =
-            || self.may_be_removed(task) || self.made_of(object).iter().any(|task| self.may_be_removed(*task));
+        let may_be_removed = || {
+            self.may_be_removed(task) || self.made_of(object).iter().any(|task| self.may_be_removed(*task))
+        };
         let excused = match root.kind {
             FailureKind::WorkerCrashed | FailureKind::NodeDied | FailureKind::OutOfMemory
                 if actor.is_some() && (faulty || is_lost) =>

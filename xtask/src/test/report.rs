@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Most bytes that a kept target folder may have behind a sweep: those of a run from nothing, 14.7e9, and some
-/// that the sweep takes for parts of this state. CONTRIBUTING.md names the number.
+/// Most bytes that a kept target folder may have behind a sweep: those of a run from nothing, 14.7e9, and
+/// some that the sweep takes for parts of this state. CONTRIBUTING.md names the number.
 const BYTES_MAX: u64 = 16_000_000_000;
 /// Slowest tests that are printed.
 const SLOWEST_COUNT: usize = 30;
