@@ -22,7 +22,7 @@ fn nodes_keep_nothing_of_work_that_is_over() {
 #[test]
 fn what_is_kept_of_each_call_or_each_job_is_found() {
     for sabotage in [Sabotage::ClassEach, Sabotage::ClassPerJob] {
-        // What a node lets go at once, as classes of ended jobs, hides a class of each round for some rounds.
+        // Nodes let classes of ended jobs go at once now and then, which hides one of each round for a while.
         let options = |seed| Options { seed, sabotage, ..Options::default() };
         let broken = |seed| run_rounds(&options(seed), 2 * ROUNDS).err();
         let broken = SEEDS.into_iter().find_map(broken);
