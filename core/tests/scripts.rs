@@ -35,6 +35,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, reason = "a variable says whether to write the files anew")]
 
+#[allow(dead_code, reason = "not every test uses all of it")]
+mod host;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -318,17 +321,12 @@ impl World {
         };
         let cpus = options.get("cpu").map_or(2.0, |n| n.parse().unwrap());
         let config = Config {
-            member: member(node, cpus),
             store_bytes: number(options, "store", 1 << 20),
             annex_bytes: number(options, "annex", 0),
-            create_timeout: 1000 * MS,
-            queued_tasks_max: usize::MAX,
-            small_cluster_max: usize::MAX,
             can_spill: options.contains_key("spill"),
-            high_water_bytes: u64::MAX,
-            low_water_bytes: u64::MAX,
             relay_bytes_min: number(options, "relay", 1 << 20),
             lineage_bytes_max: number(options, "lineage", 64 << 20) as usize,
+            ..host::config(member(node, cpus))
         };
         let host =
             Host { node: Node::new(config), starts: Vec::new(), pulls: BTreeMap::new(), next_client: 0 };

@@ -7,11 +7,13 @@
 // A test may panic where it fails, also in shared functions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::{BTreeMap, VecDeque};
+#[allow(dead_code, reason = "not every test uses all of it")]
+mod host;
+
+use host::{Host, config, member};
 use std::sync::Arc;
-use tharsis_core::event::{Member, OutputValue, Remains, TaskOutcome};
-use tharsis_core::node::Config;
-use tharsis_core::{Action, Event, MS, Node, Now, Operation, Record, Value};
+use tharsis_core::event::{OutputValue, Remains, TaskOutcome};
+use tharsis_core::{Action, Event, MS, Record, Value};
 use tharsis_types::graph::{GraphInput, GraphPart, GraphResult, GraphStep, step_task};
 use tharsis_types::task::Output;
 use tharsis_types::{
@@ -25,11 +27,7 @@ const DRIVER: ClientId = ClientId(1);
 const RESULT: u64 = 5;
 
 struct World {
-    node: Node,
-    now: Now,
-    starts: VecDeque<u64>,
-    /// Workers of tasks that run, and their numbers.
-    runs: BTreeMap<TaskId, (ClientId, u32)>,
+    host: Host,
     /// Tasks whose workers were told to stop them.
     told: Vec<u32>,
     /// Values that clients were told.
@@ -38,49 +36,18 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let member = Member { node: ME, resources: Resources::cpus(4.0).unwrap(), labels: Vec::new() };
-        let config = Config {
-            member,
-            store_bytes: 1 << 20,
-            annex_bytes: 0,
-            create_timeout: 1000 * MS,
-            can_spill: false,
-            high_water_bytes: u64::MAX,
-            low_water_bytes: u64::MAX,
-            relay_bytes_min: 1 << 20,
-            lineage_bytes_max: 1 << 20,
-            queued_tasks_max: usize::MAX,
-            small_cluster_max: usize::MAX,
-        };
-        let mut world = Self {
-            node: Node::new(config),
-            now: MS,
-            starts: VecDeque::new(),
-            runs: BTreeMap::new(),
-            told: Vec::new(),
-            values: Vec::new(),
-        };
+        let host = Host::new(config(member(ME, 4.0)), MS, MS);
+        let mut world = Self { host, told: Vec::new(), values: Vec::new() };
         world.feed(Event::DriverJoined { client: DRIVER, job: JOB, weight: 100, quota: None });
         world
     }
 
     fn feed(&mut self, event: Event) {
-        self.now += MS;
-        let mut out = Vec::new();
-        self.node.handle(self.now, event, &mut out);
-        self.node.settle(self.now, &mut out);
-        self.node.check();
-        for action in out {
+        for action in self.host.feed(event) {
             match action {
-                Action::Do(Operation::StartWorker { start, .. }) => self.starts.push_back(start),
-                Action::Tell { client, record: Record::Run { run } } => {
-                    let task = self.node.run(run).unwrap().task;
-                    let before = self.runs.insert(task, (client, run));
-                    assert!(before.is_none(), "{task} runs twice");
-                }
                 Action::Tell { record: Record::CancelRun { run }, .. } => self.told.push(run),
                 Action::Tell { client, record: Record::Value { token, object, .. } } => {
-                    let value = self.node.value_for(client, token, object).unwrap().clone();
+                    let value = self.host.node.value_for(client, token, object).unwrap().clone();
                     self.values.push((client, token, value));
                 }
                 _ => {}
@@ -95,8 +62,8 @@ impl World {
     }
 
     fn worker_starts(&mut self, client: ClientId) {
-        let start = self.starts.pop_front().unwrap();
-        self.feed(Event::WorkerReady { start, client });
+        let event = self.host.ready(client);
+        self.feed(event);
     }
 
     /// Submits a graph of two steps, of which the second takes what the first makes.
@@ -114,8 +81,8 @@ impl World {
     }
 
     fn finish(&mut self, task: TaskId, outcome: TaskOutcome) {
-        let (client, run) = self.runs.remove(&task).unwrap();
-        self.feed(Event::Finished { client, run, run_ns: 1, outcome });
+        let event = self.host.finished(task, outcome);
+        self.feed(event);
     }
 
     /// The client that was last told that the result has failed, and the cause.
@@ -142,24 +109,24 @@ fn a_graph_that_is_submitted_again_shares_the_cancellation_of_its_tasks() {
     world.define(first, 0);
     world.submit(first, graph);
     world.worker_starts(second);
-    let (_, run) = world.runs[&head];
+    let (_, run) = world.host.runs[&head];
     let reference = RefId { object: ObjectId::output(tail, 0), owner: ME };
     world.feed(Event::CancelRequested { reference, force: false, recursive: false });
     assert_eq!(world.told, [run], "nothing else of the graph is wanted");
     assert_eq!(world.failure(), (first, FailureKind::Cancelled));
 
     let failure = Arc::new(Failure::new(FailureKind::WorkerCrashed, "gone"));
-    world.runs.remove(&parent);
+    world.host.runs.remove(&parent);
     world.feed(Event::ClientGone { client: first, remains: Remains::Nothing, failure });
     world.worker_starts(again);
-    assert_eq!(world.runs[&parent].0, again, "its submitter runs again");
+    assert_eq!(world.host.runs[&parent].0, again, "its submitter runs again");
     world.define(again, 0);
     world.submit(again, graph);
-    assert!(!world.runs.contains_key(&tail) && world.runs[&head].1 == run, "the head is under way");
+    assert!(!world.host.runs.contains_key(&tail) && world.host.runs[&head].1 == run, "the head is under way");
     assert_eq!(world.failure(), (again, FailureKind::Cancelled));
     let failure = Arc::new(Failure::new(FailureKind::Cancelled, "told to stop"));
     world.finish(head, TaskOutcome::Failed { error_type: String::new(), failure });
-    assert!(!world.runs.contains_key(&tail) && !world.runs.contains_key(&head));
+    assert!(!world.host.runs.contains_key(&tail) && !world.host.runs.contains_key(&head));
 
     // Nothing is left of it: the next one is a graph like any other.
     world.feed(Event::Released { client: again, token: RESULT, reference });

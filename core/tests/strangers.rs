@@ -12,14 +12,18 @@
 // A test may panic where it fails, also in shared functions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+#[allow(dead_code, reason = "not every test uses all of it")]
+mod host;
+
+use host::{Host, member};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tharsis_core::event::{Member, OutputValue, TaskOutcome, Value};
+use tharsis_core::event::{OutputValue, TaskOutcome, Value};
 use tharsis_core::node::{ArgumentValue, Config};
-use tharsis_core::{Action, Event, MS, Node, Now, Operation, Record};
+use tharsis_core::{Action, Event, MS, Now, Operation, Record};
 use tharsis_types::peer::{
-    ActorSnapshot, DoneOutcome, DoneValue, DrainMessage, Message, Packet, PushedDependency, PushedTask,
-    QuotaMessage, RemoteState, Turn,
+    ActorSnapshot, DoneOutcome, DoneValue, DrainMessage, Message, PushedDependency, PushedTask, QuotaMessage,
+    RemoteState, Turn,
 };
 use tharsis_types::task::{Output, Role};
 use tharsis_types::{
@@ -112,7 +116,6 @@ fn a_member_has_no_say_in_what_is_not_its_own() {
         kinds.insert(kind);
         let before = world.state();
         let said = world.hear(C, message.clone());
-        world.node.check();
         if whose == Counts::OfAny {
             continue;
         }
@@ -123,7 +126,6 @@ fn a_member_has_no_say_in_what_is_not_its_own() {
         assert!(before == after, "{kind} of a stranger: {changed:?}");
         // The same counts from the one that has a say in it.
         let said = world.hear(A, message);
-        world.node.check();
         assert!(!said.is_empty() || world.state() != before, "{kind} changes nothing");
     }
     assert_eq!(kinds.len(), KINDS, "{kinds:?}");
@@ -132,9 +134,9 @@ fn a_member_has_no_say_in_what_is_not_its_own() {
 #[test]
 fn a_node_knows_of_which_jobs_it_has_something() {
     let mut world = World::new();
-    assert_eq!(world.node.jobs_of_others(), BTreeSet::from([THEIRS, BOUNDED]), "one has only a request");
+    assert_eq!(world.host.node.jobs_of_others(), BTreeSet::from([THEIRS, BOUNDED]), "one has only a request");
     world.feed(Event::JobEnded { job: THEIRS });
-    assert_eq!(world.node.jobs_of_others(), BTreeSet::from([BOUNDED]));
+    assert_eq!(world.host.node.jobs_of_others(), BTreeSet::from([BOUNDED]));
 }
 
 #[test]
@@ -143,11 +145,10 @@ fn a_member_gives_no_quota_to_a_job_that_has_none() {
         let mut world = World::new();
         world.feed(Event::DriverJoined { client: ClientId(5), job: CLAIMED, weight: 300, quota: None });
         world.hear(C, claim(job));
-        assert_eq!(world.node.held_of_quota(job), None, "{job}");
+        assert_eq!(world.host.node.held_of_quota(job), None, "{job}");
         // All that it holds is given back as if nothing had been said.
         world.finish(task(THEIRS, 2), inline());
         world.hear(A, Message::LeaseReturned { lease: LeaseId(1) });
-        world.node.check();
     }
 }
 
@@ -160,15 +161,13 @@ fn the_driver_of_a_job_says_whether_it_has_a_quota() {
         // A member has a lease for a job that has not begun, with a part that it gave itself.
         world.hear(C, claim(CLAIMED));
         world.hear(C, Message::Quota(QuotaMessage::Granted { job: CLAIMED, amount: one.clone() }));
-        assert_eq!(world.node.held_of_quota(CLAIMED), Some(&one));
+        assert_eq!(world.host.node.held_of_quota(CLAIMED), Some(&one));
         let said = quota.map(|text| text.parse().unwrap());
         world.feed(Event::DriverJoined { client: ClientId(5), job: CLAIMED, weight: 100, quota: said });
-        world.node.check();
         let nothing = Resources::default();
-        assert_eq!(world.node.held_of_quota(CLAIMED), quota.map(|_| &nothing), "that lease has ended");
+        assert_eq!(world.host.node.held_of_quota(CLAIMED), quota.map(|_| &nothing), "that lease has ended");
         world.hear(C, Message::LeaseReturned { lease: LeaseId(9) });
-        world.node.check();
-        assert_eq!(world.node.held_of_quota(CLAIMED), quota.map(|_| &nothing));
+        assert_eq!(world.host.node.held_of_quota(CLAIMED), quota.map(|_| &nothing));
     }
 }
 
@@ -178,7 +177,7 @@ fn the_node_of_the_driver_is_asked_for_where_others_give_a_job_a_quota() {
     let find = Action::Do(Operation::FindDriver { job: CLAIMED, from: C });
     let said = world.hear(C, claim(CLAIMED));
     assert!(said.contains(&find), "{said:?}");
-    assert!(world.node.held_of_quota(CLAIMED).is_some(), "nobody has said otherwise");
+    assert!(world.host.node.held_of_quota(CLAIMED).is_some(), "nobody has said otherwise");
     // The request of the node of the driver comes second, before it is known which node that is.
     let class = Arc::new(class(CLAIMED, 1.0));
     let message =
@@ -186,13 +185,12 @@ fn the_node_of_the_driver_is_asked_for_where_others_give_a_job_a_quota() {
     let said = world.hear(A, message);
     assert!(!said.contains(&find), "{said:?}");
     world.hear(A, Message::LeaseReturned { lease: LeaseId(3) });
-    assert!(world.starts.is_empty(), "they wait for parts of the quota");
+    assert!(world.host.starts.is_empty(), "they wait for parts of the quota");
     world.feed(Event::DriverFound { job: CLAIMED, driver: Some(A) });
-    world.node.check();
-    assert_eq!(world.node.held_of_quota(CLAIMED), None);
-    assert_eq!(world.starts.len(), 2, "they are placed");
+    assert_eq!(world.host.node.held_of_quota(CLAIMED), None);
+    assert_eq!(world.host.starts.len(), 2, "they are placed");
     world.hear(C, claim(CLAIMED));
-    assert_eq!(world.node.held_of_quota(CLAIMED), None);
+    assert_eq!(world.host.node.held_of_quota(CLAIMED), None);
 }
 
 #[test]
@@ -205,12 +203,11 @@ fn nothing_stays_of_jobs_that_never_come() {
         world.hear(C, Message::Quota(QuotaMessage::Granted { job: JobId(number), amount }));
         world.hear(C, Message::LeaseReturned { lease: LeaseId(9) });
     }
-    world.node.check();
-    let jobs = world.node.jobs_of_others();
+    let jobs = world.host.node.jobs_of_others();
     assert!(jobs.len() < 100, "{} jobs are kept", jobs.len());
     assert!(jobs.is_superset(&BTreeSet::from([THEIRS, BOUNDED])), "something is here of them");
     let back = |message: &&Message| matches!(message, Message::Quota(QuotaMessage::Returned { .. }));
-    assert!(300 < world.sent.iter().filter(back).count(), "their parts go back");
+    assert!(300 < world.host.sent.iter().filter(back).count(), "their parts go back");
 }
 
 /// All that a member may tell of an object of another one.
@@ -229,29 +226,27 @@ fn a_member_tells_the_value_of_an_argument_to_its_own_task() {
         let is_inline = matches!(state, RemoteState::Inline(_));
         let push = pushed(9, task(CLAIMED, 1), class(CLAIMED, 1.0));
         let said = world.hear(C, reads(push, object, state));
-        world.node.check();
-        assert_eq!(world.node.value(object), None, "{object}");
+        assert_eq!(world.host.node.value(object), None, "{object}");
         let is_for_driver = |action: &Action| matches!(action, Action::Tell { client: DRIVER, .. });
         assert!(!said.iter().any(is_for_driver), "{said:?}");
         if is_inline {
-            let run = world.node.run(world.runs[&task(CLAIMED, 1)].1).unwrap();
+            let run = world.host.node.run(world.host.runs[&task(CLAIMED, 1)].1).unwrap();
             assert_eq!(run.arguments, [(0, theirs(object), ArgumentValue::Inline(&[6]))]);
         }
         // Whoever wants it here asks its owner, whose word counts.
         let reference = theirs(object);
-        world.sent.clear();
+        world.host.sent.clear();
         world.feed(Event::Held { client: DRIVER, token: 73, reference });
         world.feed(Event::Fetch { client: DRIVER, token: 73, reference });
-        let asks = world.sent.contains(&Message::ObjectLocate { object });
+        let asks = world.host.sent.contains(&Message::ObjectLocate { object });
         assert_eq!(asks, object == put(THEIRS, 30), "once, and for the first it was asked before");
         let state = RemoteState::Inline([7].into());
         let said = world.hear(A, Message::ObjectState { object, state, nested: Vec::new() });
         assert!(said.iter().any(is_for_driver), "{said:?}");
-        assert_eq!(world.node.value(object), Some(&Value::Inline([7].into())));
+        assert_eq!(world.host.node.value(object), Some(&Value::Inline([7].into())));
         if is_inline {
             world.finish(task(CLAIMED, 1), inline());
         }
-        world.node.check();
     }
 }
 
@@ -262,16 +257,15 @@ fn copies_that_a_member_made_up_say_nothing_of_those_that_are_there() {
     let object = put(THEIRS, 20);
     let [.., stored] = states();
     world.hear(C, reads(pushed(9, task(CLAIMED, 1), class(CLAIMED, 1.0)), object, stored));
-    world.sent.clear();
+    world.host.sent.clear();
     for _ in 0..3 {
         let cause = "not there".to_owned();
         world.feed(Event::PullFailed { object, from: C, done_bytes: 0, cause });
-        world.node.check();
     }
-    assert!(world.sent.contains(&Message::CopiesUnreadable { object }), "{:?}", world.sent);
+    assert!(world.host.sent.contains(&Message::CopiesUnreadable { object }), "{:?}", world.host.sent);
     let tasks = vec![(task(CLAIMED, 1), 0)];
     let back = Message::TaskGiveBack { lease: LeaseId(9), tasks, started: false };
-    assert!(world.sent.contains(&back), "{:?}", world.sent);
+    assert!(world.host.sent.contains(&back), "{:?}", world.host.sent);
     let state = RemoteState::Stored { len: 64, holders: vec![A] };
     let said = world.hear(A, Message::ObjectState { object, state, nested: Vec::new() });
     let is_read = |action: &Action| matches!(action, Action::Do(Operation::Pull { from: A, .. }));
@@ -281,12 +275,12 @@ fn copies_that_a_member_made_up_say_nothing_of_those_that_are_there() {
 #[test]
 fn references_go_back_that_came_with_a_task_without_a_lease() {
     let mut world = World::new();
-    world.sent.clear();
+    world.host.sent.clear();
     let [inline, ..] = states();
     let push = pushed(9, task(CLAIMED, 1), class(CLAIMED, 1.0));
     world.hear(C, reads(reads(push, put(THEIRS, 20), inline.clone()), put(THEIRS, 30), inline));
     let mut back = BTreeMap::<ObjectId, u32>::new();
-    for message in &world.sent {
+    for message in &world.host.sent {
         if let Message::BorrowReleased { object, count } = message {
             *back.entry(*object).or_default() += count;
         }
@@ -297,14 +291,7 @@ fn references_go_back_that_came_with_a_task_without_a_lease() {
 
 /// A node that has something of each kind with `A`.
 struct World {
-    node: Node,
-    /// Number of the next message of each member.
-    next: BTreeMap<NodeId, u64>,
-    starts: VecDeque<u64>,
-    runs: BTreeMap<TaskId, (ClientId, u32)>,
-    /// Messages to other members.
-    sent: Vec<Message>,
-    region: Option<Extent>,
+    host: Host,
     /// A lease at `A` with a task, one that was asked for, and that of a living actor.
     leases: [LeaseId; 3],
 }
@@ -315,10 +302,6 @@ fn task(job: JobId, number: u64) -> TaskId {
 
 fn put(job: JobId, number: u64) -> ObjectId {
     ObjectId::put(task(job, number), 0)
-}
-
-fn member(node: NodeId, cpus: f64) -> Member {
-    Member { node, resources: Resources::cpus(cpus).unwrap(), labels: Vec::new() }
 }
 
 fn class(job: JobId, cpus: f64) -> TaskClass {
@@ -342,28 +325,8 @@ fn theirs(object: ObjectId) -> RefId {
 
 impl World {
     fn new() -> Self {
-        let config = Config {
-            member: member(ME, 16.0),
-            store_bytes: 1 << 20,
-            annex_bytes: 0,
-            create_timeout: 1000 * MS,
-            can_spill: false,
-            high_water_bytes: u64::MAX,
-            low_water_bytes: u64::MAX,
-            relay_bytes_min: 1024,
-            lineage_bytes_max: 1 << 20,
-            queued_tasks_max: usize::MAX,
-            small_cluster_max: usize::MAX,
-        };
-        let mut world = Self {
-            node: Node::new(config),
-            next: BTreeMap::new(),
-            starts: VecDeque::new(),
-            runs: BTreeMap::new(),
-            sent: Vec::new(),
-            region: None,
-            leases: [LeaseId(0); 3],
-        };
+        let config = Config { relay_bytes_min: 1024, ..host::config(member(ME, 16.0)) };
+        let mut world = Self { host: Host::new(config, NOW, 0), leases: [LeaseId(0); 3] };
         for node in [A, C] {
             world.feed(Event::MemberJoined(Arc::new(member(node, 4.0))));
         }
@@ -380,43 +343,25 @@ impl World {
         world
     }
 
+    /// Returns the actions, without the answers to the stranger.
     fn feed(&mut self, event: Event) -> Vec<Action> {
-        let (mut out, mut other) = (Vec::new(), Vec::new());
-        self.node.handle(NOW, event, &mut out);
-        self.node.settle(NOW, &mut out);
-        for action in out {
-            match &action {
-                Action::Do(Operation::Send { to: C, .. }) => {}
-                Action::Do(Operation::Send { packet, .. }) if packet.messages.is_empty() => {}
-                _ => other.push(action.clone()),
-            }
-            match action {
-                Action::Do(Operation::StartWorker { start, .. }) => self.starts.push_back(start),
-                Action::Do(Operation::Send { packet, .. }) => self.sent.extend(packet.messages),
-                Action::Tell { client, record: Record::Run { run } } => {
-                    let task = self.node.run(run).unwrap().task;
-                    self.runs.insert(task, (client, run));
-                }
-                Action::Tell { record: Record::Region { region: Ok(region), .. }, .. } => {
-                    self.region = Some(region)
-                }
-                _ => {}
-            }
-        }
-        other
+        let mut said = self.host.feed(event);
+        said.retain(|action| match action {
+            Action::Do(Operation::Send { to, packet }) => *to != C && !packet.messages.is_empty(),
+            _ => true,
+        });
+        said
     }
 
     /// A message arrives; returns the actions, without the answers to the stranger.
     fn hear(&mut self, from: NodeId, message: Message) -> Vec<Action> {
-        let first = self.next.entry(from).or_default();
-        let packet = Packet::new(*first, 0, vec![message]);
-        *first += 1;
+        let packet = self.host.next_packet(from, message);
         self.feed(Event::PacketReceived { from, packet })
     }
 
     /// All that the node knows, without its links.
     fn state(&self) -> String {
-        let text = format!("{:#?}", self.node);
+        let text = format!("{:#?}", self.host.node);
         let is_field = |line: &&str| line.starts_with("    ") && !line.starts_with("     ");
         let mut is_link = false;
         let mut rest = Vec::new();
@@ -432,8 +377,8 @@ impl World {
     }
 
     fn worker_starts(&mut self, client: ClientId) {
-        let start = self.starts.pop_front().unwrap();
-        self.feed(Event::WorkerReady { start, client });
+        let event = self.host.ready(client);
+        self.feed(event);
     }
 
     fn wants_lease(&mut self, lease: u64, class: TaskClass, quota: Option<Arc<JobQuota>>) {
@@ -453,8 +398,8 @@ impl World {
     }
 
     fn finish(&mut self, task: TaskId, outcome: TaskOutcome) {
-        let (client, run) = self.runs.remove(&task).unwrap();
-        self.feed(Event::Finished { client, run, run_ns: 1, outcome });
+        let event = self.host.finished(task, outcome);
+        self.feed(event);
     }
 
     /// `A` has a worker with a run, whose former run has left a copy here, and one with an actor, which waits
@@ -464,12 +409,16 @@ impl World {
         self.wants_lease(1, class(THEIRS, 1.0), None);
         self.worker_starts(worker);
         self.hear(A, pushed(1, task(THEIRS, 1), class(THEIRS, 1.0)));
-        self.feed(Event::RegionWanted { client: worker, request: 1, bytes: 4_096 });
-        let written = Extent { len: 64, ..self.region.unwrap() };
+        let said = self.feed(Event::RegionWanted { client: worker, request: 1, bytes: 4_096 });
+        let granted = said.iter().find_map(|action| match action {
+            Action::Tell { record: Record::Region { region: Ok(region), .. }, .. } => Some(*region),
+            _ => None,
+        });
+        let written = Extent { len: 64, ..granted.unwrap() };
         let outputs = [output(OutputValue::Written(written))].into_iter().collect();
         self.finish(task(THEIRS, 1), TaskOutcome::Returned(outputs));
         self.hear(A, pushed(1, task(THEIRS, 2), class(THEIRS, 1.0)));
-        assert!(self.runs.contains_key(&task(THEIRS, 2)));
+        assert!(self.host.runs.contains_key(&task(THEIRS, 2)));
         let actor = TaskClass { role: Role::Constructor, ..class(THEIRS, 0.0) };
         self.wants_lease(2, actor.clone(), None);
         self.worker_starts(host);
@@ -493,7 +442,7 @@ impl World {
             let (task, tokens) = (task(OURS, u64::from(number)), [u64::from(number)].into_iter().collect());
             let args = TaskArgs::default();
             self.feed(Event::Submitted { client: DRIVER, run: None, class: number, task, tokens, args });
-            let asked = self.sent.iter().rev().find_map(|message| match message {
+            let asked = self.host.sent.iter().rev().find_map(|message| match message {
                 Message::LeaseRequest { lease, .. } => Some(*lease),
                 _ => None,
             });
@@ -519,7 +468,7 @@ impl World {
         let state = RemoteState::Stored { len: 4_096, holders: vec![A] };
         self.hear(A, Message::ObjectState { object, state, nested: Vec::new() });
         self.feed(Event::Fetch { client: DRIVER, token: 71, reference: theirs(object) });
-        assert!(self.sent.iter().any(|message| matches!(message, Message::ReadRequest { .. })));
+        assert!(self.host.sent.iter().any(|message| matches!(message, Message::ReadRequest { .. })));
         let (object, value) = (put(OURS, 20), OutputValue::Inline([7].into()));
         let (nested, site) = (Vec::new(), "".into());
         self.feed(Event::Put { client: DRIVER, token: 72, object, value, nested, site });
