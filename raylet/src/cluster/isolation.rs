@@ -238,7 +238,7 @@ async fn look(address: String, whose: Whose, wait: Duration) -> Look {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::cluster::outbox::{Need, Opening};
     use futures::StreamExt;
@@ -398,12 +398,12 @@ mod tests {
         Contact { node: NodeId(node), address: address.to_owned(), is_up, came: None }
     }
 
-    fn control_at(stores: Vec<String>) -> ControlClient {
+    pub(in crate::cluster) fn control_at(stores: Vec<String>) -> ControlClient {
         let secret = Credentials::with_secret(Secret::from_bytes([1; SECRET_BYTES]), None);
         ControlClient::new(KnownStores::new(stores), &secret, ClientOptions::default()).unwrap()
     }
 
-    fn member_at(node: u64, listen: String) -> NodeInfo {
+    pub(in crate::cluster) fn member_at(node: u64, listen: String) -> NodeInfo {
         NodeInfo {
             id: NodeId(node),
             listen,

@@ -326,8 +326,136 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claim::tests::{Store, serve};
+    use crate::cluster::isolation::tests::{control_at, member_at};
+    use crate::cluster::outbox::Need;
+    use crate::cluster::runtime::Tasks;
+    use std::net::TcpListener;
+    use std::path::PathBuf;
+    use tharsis_object_store::bell::BELL_BOARD_BYTES;
+    use tharsis_object_store::{Arena, BellBoard, Segment};
+    use tharsis_protos::control::JobRequest;
+    use tharsis_protos::proof::{SECRET_BYTES, Secret};
+    use tokio::time::timeout;
 
     const PACE: Duration = Duration::from_millis(20);
+    const ME: NodeId = NodeId(1);
+    const OTHER: NodeId = NodeId(2);
+
+    /// A node beside a control store, whose address it takes for its own: that one is nobody to it.
+    fn member_beside(control: ControlClient, lease_ttl: Duration) -> Membership {
+        let own = Credentials::with_secret(Secret::from_bytes([1; SECRET_BYTES]), None);
+        let segment = Arc::new(Segment::anonymous(BELL_BOARD_BYTES).unwrap());
+        let inbox = Arc::new(Inbox::new(BellBoard::at(&segment, 0).unwrap()));
+        let peers = Arc::new(Peers::new(ME, 16));
+        let arena = Arc::new(Arena::create(1).unwrap());
+        let pulls = Arc::new(Pulls::new(arena, Arc::clone(&inbox), Arc::clone(&peers), own.clone()));
+        let (folder, tasks) = (PathBuf::new(), Tasks::current());
+        let code = Code::new(ME, folder, control.clone(), tasks, Arc::clone(&peers), Arc::clone(&pulls));
+        let code = Arc::new(code);
+        Membership {
+            me: member_at(ME.0, "127.0.0.1:1".to_owned()),
+            own,
+            ends: Arc::new(Ends::new(Arc::clone(&code), Arc::clone(&inbox))),
+            drain: Arc::new(Drain::new(ME, Arc::clone(&inbox))),
+            isolation: Arc::new(Mutex::new(Isolation::new(lease_ttl, Instant::now()))),
+            own_addresses: control.addresses(),
+            control,
+            inbox,
+            peers,
+            pulls,
+            code,
+            lease_ttl,
+            revoked: Revoked::nobody(),
+            names: Arc::default(),
+            fenced: Arc::default(),
+        }
+    }
+
+    /// Somebody who accepts connections and says nothing, and the address.
+    fn silent() -> (TcpListener, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        (listener, address)
+    }
+
+    /// Does all that a member does until something has come, however long that takes.
+    async fn stays_until(membership: &Membership, mut has_come: impl FnMut() -> bool) {
+        let come = async {
+            while !has_come() {
+                sleep(PACE).await;
+            }
+        };
+        let stays = async {
+            tokio::select! {
+                () = membership.stay() => panic!("{:?}", lock(&membership.fenced)),
+                () = come => {}
+            }
+        };
+        timeout(Duration::from_secs(60), stays).await.expect("it does not come");
+    }
+
+    #[tokio::test]
+    async fn a_member_asks_for_drivers_for_ends_and_for_nodes_that_were_named() {
+        let (server, control) = serve(Store::default()).await;
+        let membership = member_beside(control, Duration::from_secs(10));
+        let control = &membership.control;
+        control.register_node(&membership.me, 0).await.unwrap();
+        let request = JobRequest {
+            name: String::new(),
+            namespace: String::new(),
+            code_unit: None,
+            driver_node: ME,
+            entrypoint: String::new(),
+            request: [1; 16],
+        };
+        let runs = control.register_job(&request).await.unwrap();
+        let ended = control.register_job(&JobRequest { request: [2; 16], ..request }).await.unwrap();
+        control.finish_job(ended, true, "").await.unwrap();
+        membership.ends.driver_wanted(runs, OTHER);
+        membership.ends.told(ended, OTHER);
+        membership.peers.look_for(OTHER);
+        let [mut is_found, mut has_ended, mut has_left] = [false; 3];
+        let has_come = || {
+            while let Some(input) = membership.inbox.take() {
+                match input {
+                    Input::Event(Event::DriverFound { job, driver }) => {
+                        is_found |= (job, driver) == (runs, Some(ME));
+                    }
+                    Input::Event(Event::JobEnded { job }) => has_ended |= job == ended,
+                    Input::Event(Event::MemberLeft { node }) => has_left |= node == OTHER,
+                    _ => {}
+                }
+            }
+            is_found && has_ended && has_left
+        };
+        stays_until(&membership, has_come).await;
+        drop(server);
+    }
+
+    #[tokio::test]
+    async fn a_member_learns_the_names_of_others_while_it_is_sure_that_it_counts() {
+        let (_store, store) = silent();
+        let (_other, address) = silent();
+        let mut membership = member_beside(control_at(vec![store]), LOOKS_PER_LEASE * PACE);
+        // Looks learn them as well.
+        membership.isolation =
+            Arc::new(Mutex::new(Isolation::new(Duration::from_secs(3_600), Instant::now())));
+        let name = address.replace("127.0.0.1", "localhost");
+        membership.peers.add(member_at(OTHER.0, name.clone())).unwrap();
+        stays_until(&membership, || names::is_fresh(&name)).await;
+    }
+
+    #[tokio::test]
+    async fn a_member_that_is_isolated_asks_others_whether_they_are_there() {
+        let (_store, store) = silent();
+        let (_other, address) = silent();
+        let membership = member_beside(control_at(vec![store]), LOOKS_PER_LEASE * PACE);
+        let peer = membership.peers.add(member_at(OTHER.0, address)).unwrap();
+        peer.let_stay(false);
+        assert_eq!(peer.need(), Need::Nothing);
+        stays_until(&membership, || peer.need() == Need::Soon).await;
+    }
 
     #[test]
     fn nodes_that_are_listed_are_left_to_the_watch() {
