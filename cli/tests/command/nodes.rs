@@ -24,6 +24,12 @@ fn control_store(home: &Home, words: &[&str]) -> (Child, String, String) {
     (child, cluster.to_owned(), address.to_owned())
 }
 
+/// Starts in this home that claim memory; none if there is no folder for claims.
+fn claims(home: &Home) -> Option<usize> {
+    let mut folders = std::fs::read_dir(home.path("")).unwrap().flatten();
+    folders.find_map(|folder| Some(std::fs::read_dir(folder.path().join("claims")).ok()?.count()))
+}
+
 #[test]
 fn a_head_starts_tells_how_it_is_and_stops_without_a_trace() {
     let home = Home::new();
@@ -261,6 +267,7 @@ fn ctrl_c_ends_a_node_in_the_foreground_and_leaves_nothing() {
     let home = Home::new();
     let node = home.spawn([&["node", "--head"], &SMALL[..]].concat());
     await_that("the node answers", || home.run(["status"]).status == 0);
+    await_that("a node that is up has no claim", || claims(&home) == Some(0));
     let processes = home.processes();
     kill(node.id(), "INT");
     assert_eq!(end_of(node).status, 0);
