@@ -6,7 +6,7 @@
 //! save up time that it did not use.
 
 use crate::{MS, Now};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tharsis_types::limits::JOB_WEIGHT_DEFAULT;
 use tharsis_types::{JobId, Resources};
 
@@ -24,6 +24,13 @@ pub(super) struct Shares {
     total: Resources,
     now: Now,
     jobs: BTreeMap<JobId, Share>,
+    /// Jobs that hold something.
+    holding: BTreeSet<JobId>,
+    /// Jobs that have requests and hold nothing, by their virtual time, which stands still.
+    resting: BTreeSet<(Virtual, JobId)>,
+    /// Looks for the least virtual time, for a test.
+    #[cfg(test)]
+    looks: std::cell::Cell<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -42,7 +49,15 @@ struct Share {
 
 impl Shares {
     pub(super) fn new(total: Resources) -> Self {
-        Self { total, now: 0, jobs: BTreeMap::new() }
+        Self {
+            total,
+            now: 0,
+            jobs: BTreeMap::new(),
+            holding: BTreeSet::new(),
+            resting: BTreeSet::new(),
+            #[cfg(test)]
+            looks: std::cell::Cell::default(),
+        }
     }
 
     pub(super) fn advance(&mut self, now: Now) {
@@ -59,22 +74,23 @@ impl Shares {
 
     pub(super) fn set_weight(&mut self, job: JobId, weight: u32) {
         let now = self.now;
-        let share = self.entry(job);
-        share.used = share.used_at(now);
-        share.since = now;
-        share.weight = weight.max(1);
-        assert!(share.since <= now, "the share of {job} is counted in the future");
+        self.change(job, |share| {
+            share.used = share.used_at(now);
+            share.since = now;
+            share.weight = weight.max(1);
+        });
     }
 
     pub(super) fn wait(&mut self, job: JobId) {
         self.awaken(job);
-        self.entry(job).waiting += 1;
+        self.change(job, |share| share.waiting += 1);
     }
 
     pub(super) fn wait_no_more(&mut self, job: JobId) {
-        let share = self.entry(job);
-        assert!(0 < share.waiting, "more requests of {job} are served than wait");
-        share.waiting -= 1;
+        self.change(job, |share| {
+            assert!(0 < share.waiting, "more requests of {job} are served than wait");
+            share.waiting -= 1;
+        });
         self.forget_ended(job);
     }
 
@@ -82,15 +98,15 @@ impl Shares {
         self.awaken(job);
         let part = self.part(demand);
         let now = self.now;
-        self.entry(job).hold(now, |held| held + part);
+        self.change(job, |share| share.hold(now, |held| held + part));
     }
 
     pub(super) fn give(&mut self, job: JobId, demand: &Resources) {
         let part = self.part(demand);
         let now = self.now;
-        self.entry(job).hold(now, |held| {
-            assert!(part <= held, "{job} gives back more than it holds");
-            held - part
+        self.change(job, |share| {
+            assert!(part <= share.held, "{job} gives back more than it holds");
+            share.hold(now, |held| held - part);
         });
         self.forget_ended(job);
     }
@@ -138,6 +154,11 @@ impl Shares {
                 "requests of {job} are miscounted"
             );
         }
+        let holding = self.jobs.iter().filter(|(_, share)| 0 < share.held).map(|(job, _)| job);
+        assert!(holding.eq(&self.holding), "jobs that hold something are misfiled");
+        let resting = self.jobs.iter().filter(|(_, share)| share.is_resting());
+        let resting: BTreeSet<_> = resting.map(|(job, share)| (share.used, *job)).collect();
+        assert_eq!(resting, self.resting, "jobs that hold nothing are misfiled");
         let known = |job: &JobId| self.jobs.contains_key(job);
         assert!(held.iter().all(|(job, part)| *part == 0 || known(job)), "a job without a share");
     }
@@ -154,25 +175,46 @@ impl Shares {
         share.used_at(self.now) + share.virtual_time(held(share.held), TURN)
     }
 
+    /// The least virtual time of the jobs that are here.
     fn least(&self) -> Virtual {
-        self.jobs.values().filter(|s| s.is_here()).map(|s| s.used_at(self.now)).min().unwrap_or(0)
+        #[cfg(test)]
+        {
+            self.looks.set(self.looks.get() + self.holding.len());
+        }
+        let holding = self.holding.iter().filter_map(|job| self.jobs.get(job));
+        let rests = self.resting.first().map(|(used, _)| *used);
+        holding.map(|share| share.used_at(self.now)).chain(rests).min().unwrap_or(0)
     }
 
     /// Makes a job that was away start at the use of the job that has had least, or later.
     fn awaken(&mut self, job: JobId) {
         let (least, now) = (self.least(), self.now);
-        let share = self.entry(job);
-        if !share.is_here() {
-            share.used = share.used.max(least);
-            share.since = now;
-        }
+        self.change(job, |share| {
+            if !share.is_here() {
+                share.used = share.used.max(least);
+                share.since = now;
+            }
+        });
     }
 
-    fn entry(&mut self, job: JobId) -> &mut Share {
+    /// Changes the share of a job, which is made if there is none, and files it.
+    fn change(&mut self, job: JobId, change: impl FnOnce(&mut Share)) {
         let since = self.now;
         let weight = JOB_WEIGHT_DEFAULT;
         let fresh = Share { weight, held: 0, waiting: 0, used: 0, since, is_over: false };
-        self.jobs.entry(job).or_insert(fresh)
+        let share = self.jobs.entry(job).or_insert(fresh);
+        if share.is_resting() {
+            self.resting.remove(&(share.used, job));
+        }
+        change(share);
+        if share.is_resting() {
+            self.resting.insert((share.used, job));
+        }
+        if 0 < share.held {
+            self.holding.insert(job);
+        } else {
+            self.holding.remove(&job);
+        }
     }
 
     fn forget_ended(&mut self, job: JobId) {
@@ -185,6 +227,10 @@ impl Shares {
 impl Share {
     fn is_here(&self) -> bool {
         0 < self.held || 0 < self.waiting
+    }
+
+    fn is_resting(&self) -> bool {
+        self.held == 0 && 0 < self.waiting
     }
 
     fn hold(&mut self, now: Now, held: impl FnOnce(u64) -> u64) {
@@ -201,5 +247,34 @@ impl Share {
     fn virtual_time(&self, held: u64, time: Now) -> Virtual {
         let weighted = Virtual::from(held) * Virtual::from(time) * Virtual::from(JOB_WEIGHT_DEFAULT);
         weighted / Virtual::from(self.weight)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Jobs that a member makes up have requests and hold nothing.
+    #[test]
+    fn a_job_comes_beside_very_many_that_hold_nothing_without_a_look_at_each() {
+        const COUNT: u32 = 10_000;
+        let cpus = |count: f64| Resources::cpus(count).unwrap();
+        let mut shares = Shares::new(cpus(2.0));
+        shares.take(JobId(1), &cpus(1.0));
+        shares.advance(1_000 * MS);
+        for job in 2..COUNT {
+            shares.set_weight(JobId(job), 100);
+            shares.wait(JobId(job));
+        }
+        assert_eq!(shares.looks.get(), COUNT as usize - 2, "the one that holds something, each time");
+        // The one that has waited longest begins where the first was then.
+        let (first, others) = (shares.rank(JobId(1)), shares.rank(JobId(2)));
+        assert!(others < first && shares.rank(JobId(COUNT - 1)) == others);
+        shares.advance(2_000 * MS);
+        shares.wait(JobId(COUNT));
+        assert_eq!(shares.rank(JobId(COUNT)), others, "the least of all that are here");
+        shares.give(JobId(1), &cpus(1.0));
+        let waiting = (2..=COUNT).map(|job| (JobId(job), 1)).collect();
+        shares.check(&BTreeMap::new(), &waiting);
     }
 }
