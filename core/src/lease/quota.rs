@@ -9,14 +9,21 @@
 use super::bundles::is_inside;
 use super::{Effect, Lease, Leases, State};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tharsis_types::peer::QuotaMessage;
 use tharsis_types::{ClientId, JobId, JobQuota, NodeId, Resources, TaskClass};
 
 /// The parts of this node in the quotas of jobs.
 #[derive(Debug, Default)]
-pub(super) struct Quotas(BTreeMap<JobId, Part>);
+pub(super) struct Quotas {
+    parts: BTreeMap<JobId, Part>,
+    /// Jobs about which there may be something to say, though none of their requests has room.
+    unsettled: BTreeSet<JobId>,
+    /// Parts that were balanced, for a test.
+    #[cfg(test)]
+    balanced: usize,
+}
 
 #[derive(Debug)]
 struct Part {
@@ -48,12 +55,12 @@ pub struct Recalled {
 impl Quotas {
     /// Whether a job may hold this besides what it holds.
     pub(super) fn allows(&self, job: JobId, demand: &Resources) -> bool {
-        self.0.get(&job).is_none_or(|part| part.lacks(demand).is_nothing())
+        self.parts.get(&job).is_none_or(|part| part.lacks(demand).is_nothing())
     }
 
     /// A job holds more.
     pub(super) fn take(&mut self, job: JobId, demand: &Resources) {
-        let Some(part) = self.0.get_mut(&job) else { return };
+        let Some(part) = self.parts.get_mut(&job) else { return };
         let demand = part.terms.quota.part(demand);
         assert!(part.spare.take(&demand), "{job} holds more than its part of the quota");
         part.held.give(&demand);
@@ -61,29 +68,35 @@ impl Quotas {
 
     /// A job holds less.
     pub(super) fn give(&mut self, job: JobId, demand: &Resources) {
-        let Some(part) = self.0.get_mut(&job) else { return };
+        let Some(part) = self.parts.get_mut(&job) else { return };
         let demand = part.terms.quota.part(demand);
         assert!(part.held.take(&demand), "{job} gives back more than it holds");
         part.come_by(&demand);
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.parts.is_empty()
     }
 
     /// Jobs with quotas.
     pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
-        self.0.keys().copied()
+        self.parts.keys().copied()
     }
 
     /// A job has ended: nothing is counted any more.
     pub(super) fn end(&mut self, job: JobId) {
-        self.0.remove(&job);
+        self.remove(job);
+    }
+
+    fn remove(&mut self, job: JobId) -> Option<Part> {
+        self.unsettled.remove(&job);
+        self.parts.remove(&job)
     }
 
     /// Asserts that what jobs hold is counted; `held` is what they hold of the node itself.
     pub(super) fn check(&self, held: &BTreeMap<JobId, Resources>) {
-        for (job, part) in &self.0 {
+        for (job, part) in &self.parts {
+            assert!(part.is_settled() || self.unsettled.contains(job), "nothing is said of {job}");
             let counted = held.get(job).map(|held| part.terms.quota.part(held)).unwrap_or_default();
             let is_equal = counted.fits(&part.held) && part.held.fits(&counted);
             assert!(is_equal, "{job} holds {counted}, and {} is counted", part.held);
@@ -97,6 +110,11 @@ impl Part {
     /// The part of a demand that is lacking.
     fn lacks(&self, demand: &Resources) -> Resources {
         self.terms.quota.part(demand).without(&self.spare.without(&self.owed))
+    }
+
+    /// Whether there is nothing to say while no request of the job has room.
+    fn is_settled(&self) -> bool {
+        self.owed.is_nothing() && self.told.as_ref().is_some_and(Resources::is_nothing)
     }
 
     /// All that the node of the driver has given.
@@ -131,7 +149,7 @@ fn least(one: &Resources, other: &Resources) -> Resources {
 impl Leases {
     /// A job has a quota or none, as its driver says, or whoever is believed until then.
     pub fn set_quota(&mut self, job: JobId, terms: Option<&Arc<JobQuota>>) {
-        let before = self.quotas.0.remove(&job);
+        let before = self.quotas.remove(job);
         let Some(terms) = terms.filter(|_| !self.ended_jobs.contains(job)) else { return };
         // Nothing, unless leases were granted before the quota was known.
         let held = terms.quota.part(&self.held_by(job));
@@ -148,7 +166,8 @@ impl Leases {
             part.come_by(&terms.quota.part(&before.given()));
             part.told = before.told;
         }
-        self.quotas.0.insert(job, part);
+        self.quotas.unsettled.insert(job);
+        self.quotas.parts.insert(job, part);
     }
 
     /// A quota is another one: requests that have waited for parts of it may be placed.
@@ -159,10 +178,10 @@ impl Leases {
     /// A job of which nothing is here has a quota no more; what it was given of it goes back.
     pub(super) fn give_up_quota(&mut self, job: JobId, out: &mut Vec<Effect>) {
         let is_unused = |part: &Part| part.held.is_nothing();
-        if !self.quotas.0.get(&job).is_some_and(is_unused) {
+        if !self.quotas.parts.get(&job).is_some_and(is_unused) {
             return;
         }
-        let Some(Part { terms, spare, .. }) = self.quotas.0.remove(&job) else { return };
+        let Some(Part { terms, spare, .. }) = self.quotas.remove(job) else { return };
         if !spare.is_nothing() {
             out.push(Effect::Quota(terms.home, QuotaMessage::Returned { job, amount: spare }));
         }
@@ -170,9 +189,11 @@ impl Leases {
 
     /// All that a job holds of the node itself.
     fn held_by(&self, job: JobId) -> Resources {
+        // However many requests of other jobs wait.
+        let placed = self.placed.iter().filter_map(|key| self.leases.get(key));
+        let active = self.workers_of(job).filter_map(|client| self.leases.get(&self.workers[&client].lease?));
         let is_of_node = |lease: &&Lease| lease.class.job == job && lease.pool.is_none();
-        let has_worker = |lease: &&Lease| matches!(lease.state, State::Placed | State::Active(_));
-        let leases = self.leases.values().filter(is_of_node).filter(has_worker);
+        let leases = placed.chain(active).filter(is_of_node);
         let cut_off = self.cut_off.values().filter(|worker| worker.job == job && worker.pool.is_none());
         let workers = self.workers_of(job).filter(|client| self.pool_of(*client).is_none());
         let (mut held, mut lent) = (Resources::default(), Resources::default());
@@ -189,16 +210,17 @@ impl Leases {
     /// Resources that a job with a quota holds here, of those that it bounds.
     #[must_use]
     pub fn held_of_quota(&self, job: JobId) -> Option<&Resources> {
-        self.quotas.0.get(&job).map(|part| &part.held)
+        self.quotas.parts.get(&job).map(|part| &part.held)
     }
 
     /// The node of a job's driver gives a part of the quota.
     pub fn quota_granted(&mut self, from: NodeId, job: JobId, amount: &Resources, out: &mut Vec<Effect>) {
         // The node of the driver counts what it gives: what is not taken goes back.
         let mut back = |amount| out.push(Effect::Quota(from, QuotaMessage::Returned { job, amount }));
-        let Some(part) = self.quotas.0.get_mut(&job).filter(|part| part.terms.home == from) else {
+        let Some(part) = self.quotas.parts.get_mut(&job).filter(|part| part.terms.home == from) else {
             return back(amount.clone());
         };
+        self.quotas.unsettled.insert(job);
         let taken = part.terms.quota.part(amount);
         let mut room = part.terms.quota.all();
         if !(room.take(&part.given()) && room.fits(&taken)) {
@@ -224,7 +246,9 @@ impl Leases {
         is_idle: impl Fn(ClientId) -> bool,
         out: &mut Vec<Effect>,
     ) {
-        let Some(part) = self.quotas.0.get_mut(&job).filter(|part| part.terms.home == from) else { return };
+        let part = self.quotas.parts.get_mut(&job).filter(|part| part.terms.home == from);
+        let Some(part) = part else { return };
+        self.quotas.unsettled.insert(job);
         let Recalled { amount, in_use, keep } = recalled;
         let amount = part.terms.quota.part(&amount);
         part.owed = if keep { Resources::default() } else { amount.clone() };
@@ -277,14 +301,22 @@ impl Leases {
         lacking.map(|(.., count)| count).sum()
     }
 
-    /// Returns parts of quotas that are wanted elsewhere and not in use here, and says what is lacking.
+    /// Returns parts of quotas that are wanted elsewhere and not in use here, and says what is lacking. Very
+    /// many jobs may have quotas here, and nothing is to be said of most.
     pub(super) fn balance_quotas(&mut self, out: &mut Vec<Effect>) {
         if self.quotas.is_empty() {
             return;
         }
         let lacking = self.lacking_of_quotas();
-        for (job, part) in &mut self.quotas.0 {
-            let (home, job) = (part.terms.home, *job);
+        let mut jobs = std::mem::take(&mut self.quotas.unsettled);
+        jobs.extend(lacking.keys());
+        for job in jobs {
+            #[cfg(test)]
+            {
+                self.quotas.balanced += 1;
+            }
+            let Some(part) = self.quotas.parts.get_mut(&job) else { continue };
+            let home = part.terms.home;
             if let Some(amount) = part.take_owed() {
                 out.push(Effect::Quota(home, QuotaMessage::Returned { job, amount }));
             }
@@ -292,6 +324,9 @@ impl Leases {
             if part.told.as_ref() != Some(&amount) {
                 part.told = Some(amount.clone());
                 out.push(Effect::Quota(home, QuotaMessage::Wanted { job, amount }));
+            }
+            if !part.is_settled() {
+                self.quotas.unsettled.insert(job);
             }
         }
     }
@@ -301,7 +336,8 @@ impl Leases {
     fn lacking_of_quotas(&self) -> BTreeMap<JobId, Resources> {
         let mut lacking: BTreeMap<JobId, Resources> = BTreeMap::new();
         let mut note = |job: JobId, demand: &Resources| {
-            let Some(part) = self.quotas.0.get(&job).filter(|_| !lacking.contains_key(&job)) else { return };
+            let part = self.quotas.parts.get(&job).filter(|_| !lacking.contains_key(&job));
+            let Some(part) = part else { return };
             let lacks = part.lacks(demand);
             if !lacks.is_nothing() {
                 lacking.insert(job, lacks);

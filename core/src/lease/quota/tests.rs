@@ -258,3 +258,28 @@ fn a_grant_that_is_not_taken_goes_back_and_is_asked_for_again() {
     bench.leases.quota_granted(HOME, OTHER, &cpus(1.0), &mut bench.effects);
     assert_eq!(bench.told(), [QuotaMessage::Returned { job: OTHER, amount: cpus(1.0) }], "it is not known");
 }
+
+/// A member says of very many jobs that they have quotas, and asks for leases of each.
+#[test]
+fn quotas_of_jobs_that_wait_for_nothing_here_are_not_looked_at() {
+    const COUNT: u32 = 2_000;
+    let mut bench = Bench::new();
+    let terms = Arc::new(JobQuota { home: HOME, quota: "cpus=2".parse().unwrap() });
+    for job in (10..).take(COUNT as usize).map(JobId) {
+        bench.leases.set_quota(job, Some(&terms));
+        let asked = bench.ask(job, 1.0, true);
+        bench.leases.end(asked, &mut bench.effects);
+    }
+    bench.told();
+    bench.leases.quotas.balanced = 0;
+    for _ in 0..10 {
+        let other = bench.ask(OTHER, 1.0, true);
+        bench.told();
+        assert!(bench.runs(other));
+        bench.leases.end(other, &mut bench.effects);
+    }
+    assert_eq!((bench.told(), bench.leases.quotas.balanced), (vec![], 0));
+    let first = bench.ask(JOB, 1.0, true);
+    assert_eq!((bench.told(), bench.runs(first)), (vec![wanted(1.0)], false));
+    assert_eq!(bench.leases.quotas.balanced, 1, "the one that waits");
+}
