@@ -207,6 +207,12 @@ impl Leases {
         held.without(&lent)
     }
 
+    /// The quota of a job, if it has one.
+    #[must_use]
+    pub fn quota(&self, job: JobId) -> Option<&Arc<JobQuota>> {
+        self.quotas.parts.get(&job).map(|part| &part.terms)
+    }
+
     /// Resources that a job with a quota holds here, of those that it bounds.
     #[must_use]
     pub fn held_of_quota(&self, job: JobId) -> Option<&Resources> {

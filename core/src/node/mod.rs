@@ -531,7 +531,7 @@ impl Node {
         self.peers.check(|node| self.view.knows(node));
         self.listeners.check(|node| self.view.knows(node));
         self.budgets.check(|node| node == self.id || self.view.knows(node));
-        self.terms.check();
+        self.check_terms();
         self.involved.check(|node| self.view.knows(node), |job| self.owner.has_ended(job));
         self.transfers.check();
         self.copy_owners.check(self.id);

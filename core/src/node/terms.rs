@@ -15,6 +15,11 @@
 //!
 //! A member can ask for leases of jobs that never come. So those of which nothing is here are left out when
 //! they have become many.
+//!
+//! The terms that hold are in the leases as well, each in the machine that counts by it: a weight cannot
+//! change before the time until now is charged by the former one (`lease/share.rs`), nor a quota before what
+//! is held and given is counted in the resources that the new one bounds (`lease/quota.rs`).
+//! [`Node::check_terms`] asserts that both are those that are believed.
 
 use super::Node;
 use crate::event::{Action, Operation};
@@ -210,6 +215,19 @@ impl Node {
             // Requests may have waited for parts of a quota that the job does not have.
             self.lease_change(out, |leases, effects| leases.look_again(effects));
             self.owner.dirty_all();
+        }
+    }
+
+    /// Asserts that each job is counted by the terms that are believed.
+    pub(super) fn check_terms(&self) {
+        self.terms.check();
+        for (job, Job { said: Said { weight, quota }, .. }) in &self.terms.jobs {
+            if self.owner.has_ended(*job) {
+                continue;
+            }
+            assert_eq!(self.leases.weight(*job), (*weight).max(1), "{job} has another weight");
+            assert_eq!(self.leases.quota(*job), quota.as_ref(), "{job} has another quota at the lender");
+            assert_eq!(self.owner.quota(*job), quota.as_ref(), "{job} has another quota at the owner");
         }
     }
 
