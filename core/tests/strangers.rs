@@ -273,6 +273,17 @@ fn copies_that_a_member_made_up_say_nothing_of_those_that_are_there() {
 }
 
 #[test]
+fn a_member_names_itself_a_holder_at_the_owner_alone() {
+    let mut world = World::new();
+    // The driver here reads it from a copy that its owner has named.
+    let object = put(THEIRS, 21);
+    let before = world.state();
+    let said = world.hear(C, Message::HolderAdded { object });
+    assert!(said.is_empty(), "{said:?}");
+    assert!(before == world.state(), "it is not read from there");
+}
+
+#[test]
 fn references_go_back_that_came_with_a_task_without_a_lease() {
     let mut world = World::new();
     world.host.sent.clear();

@@ -118,8 +118,13 @@ impl Node {
     }
 
     /// A node says that it has a copy, or has none any more. Whoever waits for the object here may read a new
-    /// one.
+    /// one. Only the owner is told of new ones: of the objects of others, those have copies that their owners
+    /// name.
     pub(super) fn copy_told(&mut self, holder: NodeId, object: ObjectId, exists: bool) {
+        let owner = self.owner.reference_of(object).map(|reference| reference.owner);
+        if exists && owner.is_some_and(|owner| owner != self.id) {
+            return;
+        }
         self.owner.copy_changed(holder, object, exists, &mut self.effects);
         if exists && holder != self.id {
             self.pulls.copy_added(object, holder);
