@@ -11,6 +11,10 @@
 //! is cut off from the control store alone notices as well. The majority is for those that are cut off
 //! together. A closed port is nobody: the member is gone, or something between refuses in its place.
 //!
+//! In a large cluster a look is a poll: it goes to sixteen members. They are drawn by chance, so that those
+//! that were cut off together have no larger part in it than among all. They are others for each node, so
+//! that nobody is asked by all. The outcome of a poll has to be clear: two to one.
+//!
 //! A look needs no name server, which may be away together with the control store: it goes to the addresses
 //! that a name had last. Those of members that this node does not call are asked for now and then.
 //!
@@ -24,16 +28,19 @@
 //! control store away nobody is declared dead, so the members go on together after a moment in which they did
 //! not reach each other.
 //!
-//! If a node stays isolated for the time of a lease, and a member says that it does not count this node as
-//! one, the node ends itself: what it runs is run again elsewhere.
+//! If a node stays isolated for the time of a lease, and more of the members that it asks have refused it as
+//! none than answered, the node ends itself: what it runs is run again elsewhere. One alone may be wrong, or
+//! lie.
 
 use super::links::Peers;
 use super::outbox::Contact;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 use tharsis_gcs::ControlClient;
 use tharsis_protos::names::{self, Whose};
+use tharsis_types::NodeId;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
@@ -42,6 +49,9 @@ use tokio::time::{Instant, timeout};
 pub const LOOKS_PER_LEASE: u32 = 8;
 /// Maximum number of members that are looked at.
 const MEMBERS_MAX: usize = 16;
+/// Number of times by which the members that count this node as alive outnumber the others, if not all are
+/// looked at.
+const POLL_MARGIN: usize = 2;
 
 /// When somebody was last heard of, and what follows.
 #[derive(Debug)]
@@ -53,7 +63,7 @@ pub struct Isolation {
     is_isolated: bool,
     /// Since when members have answered at each look.
     answered: Option<Instant>,
-    /// When a member last said that this node is none.
+    /// Since when more members have refused this node as none than answered it, at each look.
     denied: Option<Instant>,
 }
 
@@ -64,8 +74,17 @@ pub enum Found {
     Nobody,
     /// Those who accept connections may.
     Ports,
-    /// A member among them has answered since the look before.
+    /// Most of these have answered since the look before.
     Members,
+}
+
+/// The findings of one look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Around {
+    /// Those who may count this node as alive.
+    pub found: Found,
+    /// Whether more of the members that were asked have refused this node as none lately than have answered.
+    pub is_denied: bool,
 }
 
 /// The answer to a look at an address.
@@ -94,7 +113,9 @@ impl Isolation {
     }
 
     /// Notes what a look has found.
-    pub fn looked(&mut self, now: Instant, found: Found) {
+    pub fn looked(&mut self, now: Instant, around: Around) {
+        let Around { found, is_denied } = around;
+        self.denied = is_denied.then(|| self.denied.unwrap_or(now));
         if found != Found::Members {
             self.answered = None;
         }
@@ -113,11 +134,10 @@ impl Isolation {
         self.is_isolated && self.lease_ttl <= now.saturating_duration_since(self.renewed)
     }
 
-    /// Whether members have answered twice, and none has said lately that this node is none.
+    /// Whether members have answered twice, a look apart.
     fn is_answered(&mut self, now: Instant) -> bool {
         let since = *self.answered.get_or_insert(now);
-        let is_denied = self.denied.is_some_and(|at| now.saturating_duration_since(at) <= self.lease_ttl);
-        !is_denied && self.lease_ttl / LOOKS_PER_LEASE <= now.saturating_duration_since(since)
+        self.lease_ttl / LOOKS_PER_LEASE <= now.saturating_duration_since(since)
     }
 
     /// Whether members are to be asked, since a look at their ports is not enough.
@@ -126,16 +146,13 @@ impl Isolation {
         self.is_isolated
     }
 
-    /// Notes that a member says that this node is none. One that has joined a moment ago is not known to all.
-    pub fn denied(&mut self, now: Instant) {
-        self.denied = Some(now);
-    }
-
-    /// Whether the node has been isolated for the time of a lease, and is no member as others see it.
+    /// Whether the node has been isolated for the time of a lease, and is no member as others see it. One
+    /// look does not say so: those that answer may be slower than one that refuses.
     #[must_use]
     pub fn is_over(&self, now: Instant) -> bool {
-        let is_denied = self.denied.is_some_and(|at| now.saturating_duration_since(at) <= self.lease_ttl / 2);
-        self.is_isolated && is_denied && 3 * self.lease_ttl / 2 <= now.saturating_duration_since(self.heard)
+        let is_since = |at: Instant, time: Duration| time <= now.saturating_duration_since(at);
+        let is_denied = self.denied.is_some_and(|since| is_since(since, self.lease_ttl / 2));
+        self.is_isolated && is_denied && is_since(self.heard, 3 * self.lease_ttl / 2)
     }
 
     /// Whether it is time to look who is there.
@@ -150,7 +167,7 @@ impl Isolation {
         let has_changed = is_isolated != self.is_isolated;
         self.is_isolated = is_isolated;
         if has_changed {
-            self.answered = None;
+            (self.answered, self.denied) = (None, None);
         }
         has_changed.then_some(is_isolated)
     }
@@ -164,50 +181,64 @@ pub async fn look_around(
     peers: &Arc<Peers>,
     wait: Duration,
     asked: Option<Instant>,
-) -> Found {
+) -> Around {
     let mut stores = control.addresses();
-    let some = to_look_at(peers.contacts(), &stores);
-    let is_linked = some.iter().any(|member| member.is_up);
+    let all = others(peers.contacts(), &stores);
+    let is_linked = all.iter().any(|member| member.is_up);
+    let margin = if MEMBERS_MAX < all.len() { POLL_MARGIN } else { 1 };
+    let some = some_of(peers.me(), all);
     let has_answered = |member: &&Contact| asked.is_some_and(|asked| member.has_answered(asked.into_std()));
     let answers = some.iter().filter(has_answered).count();
+    // A refusal takes longer than a look: it counts for half the time of a lease.
+    let lately = wait * LOOKS_PER_LEASE / 2;
+    let denials = some.iter().filter(|member| member.denied.is_some_and(|at| at.elapsed() <= lately)).count();
+    let is_denied = answers < denials;
     let members = some.into_iter().map(|member| member.address);
     stores.retain(|address| !own.contains(address));
     let (stores, members) =
         tokio::join!(look_at_all(stores, Whose::Store, wait), look_at_all(members, Whose::Member, wait));
-    if !decide(&stores, &members, is_linked) {
-        return Found::Nobody;
+    if !decide(&stores, &members, is_linked, margin) {
+        return Around { found: Found::Nobody, is_denied };
     }
     // Two nodes that were cut off together may still count each other.
     let accepts = members.iter().filter(|look| **look == Look::Accepts).count();
-    if accepts < 2 * answers { Found::Members } else { Found::Ports }
+    let is_answered = margin * accepts.saturating_sub(answers) < answers;
+    Around { found: if is_answered { Found::Members } else { Found::Ports }, is_denied }
 }
 
 /// Asks the members at which the next look goes whether they are there.
 pub fn ask_around(control: &ControlClient, peers: &Peers) {
-    let some = to_look_at(peers.contacts(), &control.addresses());
+    let some = some_of(peers.me(), others(peers.contacts(), &control.addresses()));
     peers.ask(some.into_iter().map(|member| member.node));
 }
 
-/// Some members that are no control stores, those with a stream first.
-fn to_look_at(mut members: Vec<Contact>, stores: &[String]) -> Vec<Contact> {
+/// The members that are no control stores.
+fn others(mut members: Vec<Contact>, stores: &[String]) -> Vec<Contact> {
     members.retain(|member| !stores.contains(&member.address));
-    members.sort_by_key(|member| !member.is_up);
+    members
+}
+
+/// The members that a node looks at: by chance, and the same ones at each look.
+fn some_of(me: NodeId, mut members: Vec<Contact>) -> Vec<Contact> {
+    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    members.sort_by_cached_key(|member| hasher.hash_one((me, member.node)));
     members.truncate(MEMBERS_MAX);
     members
 }
 
-/// Decides by the looks at the control stores and at the members, and by whether a stream with one of these
-/// is up.
-fn decide(stores: &[Look], members: &[Look], is_linked: bool) -> bool {
+/// Decides by the looks at the control stores and at some members, and by whether a stream with any member is
+/// up: so many times as many members have to accept connections as are silent.
+fn decide(stores: &[Look], members: &[Look], is_linked: bool, margin: usize) -> bool {
     let count = |look| members.iter().filter(|found| **found == look).count();
-    stores.contains(&Look::Accepts) || is_linked && count(Look::Silent) < count(Look::Accepts)
+    stores.contains(&Look::Accepts) || is_linked && margin * count(Look::Silent) < count(Look::Accepts)
 }
 
 /// Asks for the addresses of names at which a look would go, where they are not known or old, one after the
 /// other.
 pub async fn learn_names(control: &ControlClient, peers: &Peers, wait: Duration) {
     let stores = control.addresses();
-    let members = to_look_at(peers.contacts(), &stores).into_iter().map(|member| member.address).collect();
+    let some = some_of(peers.me(), others(peers.contacts(), &stores));
+    let members = some.into_iter().map(|member| member.address).collect();
     let of = |addresses: Vec<String>, whose| addresses.into_iter().map(move |address| (address, whose));
     for (address, whose) in of(stores, Whose::Store).chain(of(members, Whose::Member)) {
         if !names::is_fresh(&address) {
@@ -242,15 +273,21 @@ pub(super) mod tests {
     use super::*;
     use crate::cluster::outbox::{Need, Opening};
     use futures::StreamExt;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
     use tharsis_gcs::{ClientOptions, KnownStores};
     use tharsis_protos::connection::Credentials;
     use tharsis_protos::control::NodeInfo;
     use tharsis_protos::proof::{SECRET_BYTES, Secret};
-    use tharsis_types::{NodeId, Resources};
+    use tharsis_types::Resources;
+    use tharsis_types::peer::Packet;
     use tokio::net::TcpListener;
 
     const TTL: Duration = Duration::from_secs(8);
+
+    /// A look in which nobody refuses this node.
+    fn just(found: Found) -> Around {
+        Around { found, is_denied: false }
+    }
 
     #[test]
     fn a_node_is_isolated_after_half_a_lease_without_any_answer() {
@@ -260,9 +297,9 @@ pub(super) mod tests {
         assert!(!isolation.is_unsure(at(1)) && isolation.is_unsure(at(2)));
         assert_eq!(isolation.change(at(3)), None);
         assert_eq!((isolation.change(at(4)), isolation.change(at(5))), (Some(true), None), "told once");
-        isolation.looked(at(6), Found::Ports);
+        isolation.looked(at(6), just(Found::Ports));
         assert_eq!((isolation.change(at(6)), isolation.change(at(7))), (Some(false), None));
-        isolation.looked(at(5), Found::Ports);
+        isolation.looked(at(5), just(Found::Ports));
         assert_eq!((isolation.change(at(9)), isolation.change(at(10))), (None, Some(true)), "since 6");
     }
 
@@ -273,13 +310,13 @@ pub(super) mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut isolation = Isolation::new(TTL, start);
         assert_eq!(isolation.change(at(4)), Some(true));
-        isolation.looked(at(8), Found::Ports);
+        isolation.looked(at(8), just(Found::Ports));
         assert_eq!(isolation.change(at(8)), None);
         isolation.renewed(at(9));
         assert_eq!(isolation.change(at(9)), Some(false));
         // The control store goes away, and members are there all the time.
         for second in (11..31).step_by(2) {
-            isolation.looked(at(second), Found::Ports);
+            isolation.looked(at(second), just(Found::Ports));
             assert_eq!(isolation.change(at(second)), None);
         }
     }
@@ -293,7 +330,7 @@ pub(super) mod tests {
         assert_eq!(isolation.change(at(4)), Some(true));
         isolation.renewed(at(1));
         assert_eq!(isolation.change(at(9)), None);
-        isolation.looked(at(9), Found::Ports);
+        isolation.looked(at(9), just(Found::Ports));
         assert_eq!(isolation.change(at(9)), None, "it may be dead since 9");
         isolation.renewed(at(8));
         assert_eq!(isolation.change(at(9)), Some(false));
@@ -306,7 +343,7 @@ pub(super) mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut isolation = Isolation::new(TTL, start);
         let mut look = |second, found| {
-            isolation.looked(at(second), found);
+            isolation.looked(at(second), just(found));
             isolation.change(at(second))
         };
         assert!((1..=20).all(|second| look(second, Found::Ports).is_none()));
@@ -323,32 +360,39 @@ pub(super) mod tests {
         assert!((30..40).all(|second| look(second, Found::Ports).is_none()));
     }
 
+    /// A member that lies, or that has taken this node for another one, is one of many.
     #[test]
-    fn a_member_that_denies_this_node_outweighs_those_that_answer() {
+    fn members_that_answer_outweigh_one_that_denies() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut isolation = Isolation::new(TTL, start);
         assert_eq!(isolation.change(at(4)), Some(true));
-        isolation.denied(at(10));
-        for second in 9..=18 {
-            isolation.looked(at(second), Found::Members);
-            assert_eq!(isolation.change(at(second)), None, "{second}");
-        }
-        isolation.looked(at(19), Found::Members);
-        assert_eq!(isolation.change(at(19)), Some(false), "nobody says so any more");
+        let denied = Around { found: Found::Ports, is_denied: true };
+        (8..=12).for_each(|second| isolation.looked(at(second), denied));
+        assert!(isolation.is_over(at(12)));
+        isolation.looked(at(12), just(Found::Ports));
+        assert!(!isolation.is_over(at(12)), "of those that were asked, more answer");
+        isolation.looked(at(13), denied);
+        assert!(!isolation.is_over(at(13)), "the others may be about to answer");
+        isolation.looked(at(14), just(Found::Members));
+        isolation.looked(at(15), just(Found::Members));
+        assert_eq!(isolation.change(at(15)), Some(false));
     }
 
     #[test]
     fn a_node_that_stays_isolated_and_is_no_member_for_others_is_over() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
+        let denied = Around { found: Found::Nobody, is_denied: true };
         let mut isolation = Isolation::new(TTL, start);
-        isolation.denied(at(11));
+        isolation.looked(at(3), denied);
         assert!(!isolation.is_over(at(13)), "it was not isolated");
         assert_eq!(isolation.change(at(4)), Some(true));
+        isolation.looked(at(5), denied);
         assert!(!isolation.is_over(at(11)) && isolation.is_over(at(12)));
+        isolation.looked(at(16), just(Found::Nobody));
         assert!(!isolation.is_over(at(16)), "nobody says so any more");
-        isolation.denied(at(20));
+        isolation.looked(at(17), denied);
         isolation.renewed(at(19));
         assert_eq!(isolation.change(at(20)), Some(false));
         assert!(!isolation.is_over(at(40)));
@@ -357,6 +401,8 @@ pub(super) mod tests {
     #[test]
     fn who_is_counted_as_alive() {
         use Look::{Accepts, Refuses, Silent};
+        let decide =
+            |stores: &[Look], members: &[Look], is_linked| super::decide(stores, members, is_linked, 1);
         // The control store is away, its machine is there or not, and members are linked.
         assert!(decide(&[Refuses], &[Accepts], true) && decide(&[Silent], &[Accepts, Accepts, Silent], true));
         // Another control store is there.
@@ -370,6 +416,10 @@ pub(super) mod tests {
         assert!(decide(&[Refuses], &[Accepts, Refuses, Refuses], true));
         // Whoever is alone is not, whatever refuses.
         assert!(!decide(&[Refuses], &[Refuses], true) && !decide(&[], &[], false));
+        // Of two thirds it is not clear that they are the most, if others were not looked at.
+        let members = [Accepts, Accepts, Silent, Accepts, Accepts];
+        let in_poll = |members: &[Look]| super::decide(&[Silent], members, true, POLL_MARGIN);
+        assert!(!in_poll(&members[..3]) && in_poll(&members));
     }
 
     /// A head and two workers: the head's machine goes away.
@@ -378,24 +428,39 @@ pub(super) mod tests {
         let stores = ["head:1".to_owned()];
         let is_counted = |is_worker_linked| {
             let members = vec![contact(1, "head:1", true), contact(2, "worker:1", is_worker_linked)];
-            let members = to_look_at(members, &stores);
+            let members = others(members, &stores);
             assert_eq!(members, [contact(2, "worker:1", is_worker_linked)]);
-            decide(&[Look::Silent], &[Look::Accepts], members[0].is_up)
+            decide(&[Look::Silent], &[Look::Accepts], members[0].is_up, 1)
         };
         assert!(is_counted(true));
         // The stream with the silent head only seems to be up.
         assert!(!is_counted(false));
     }
 
+    /// Twelve of forty are cut off together, and have streams with each other only.
     #[test]
-    fn members_with_a_stream_are_looked_at_first() {
-        let members = (0..32).map(|n| contact(n, &n.to_string(), n == 31)).collect();
-        let some = to_look_at(members, &[]);
-        assert_eq!((some.len(), &some[0]), (MEMBERS_MAX, &contact(31, "31", true)));
+    fn those_who_are_cut_off_together_have_their_part_in_a_look() {
+        let samples: Vec<Vec<Contact>> = (100..164)
+            .map(|me| some_of(NodeId(me), (0..40).map(|n| contact(n, &n.to_string(), n < 12)).collect()))
+            .collect();
+        let linked = |some: &Vec<Contact>| some.iter().filter(|member| member.is_up).count();
+        let sum: usize = samples.iter().map(linked).sum();
+        assert!((200..400).contains(&sum), "{sum} of {}", samples.len() * MEMBERS_MAX);
+        let counts_as_alive = |some: &&Vec<Contact>| {
+            let look = |member: &Contact| if member.is_up { Look::Accepts } else { Look::Silent };
+            decide(&[Look::Silent], &some.iter().map(look).collect::<Vec<_>>(), true, POLL_MARGIN)
+        };
+        let alive = samples.iter().filter(counts_as_alive).count();
+        assert_eq!(alive, 0, "some go on, cut off from most");
+        assert!(samples.iter().all(|some| some.len() == MEMBERS_MAX));
+        let asked: BTreeSet<NodeId> = samples.iter().flatten().map(|member| member.node).collect();
+        assert_eq!(asked.len(), 40, "nobody is asked by all, and everybody by some");
+        let again = (0..40).rev().map(|n| contact(n, &n.to_string(), n < 12)).collect();
+        assert_eq!(some_of(NodeId(100), again), samples[0], "the next look is at the same ones");
     }
 
     fn contact(node: u64, address: &str, is_up: bool) -> Contact {
-        Contact { node: NodeId(node), address: address.to_owned(), is_up, came: None }
+        Contact { node: NodeId(node), address: address.to_owned(), is_up, came: None, denied: None }
     }
 
     pub(in crate::cluster) fn control_at(stores: Vec<String>) -> ControlClient {
@@ -438,26 +503,50 @@ pub(super) mod tests {
             assert!(question.asks && question.messages.is_empty());
             assert!(futures::poll!(packets.next()).is_pending(), "one question waits for {}", peer.info.id);
         }
-        assert_eq!(look().await, Found::Ports, "nobody has answered");
+        assert_eq!(look().await, just(Found::Ports), "nobody has answered");
         linked[0].0.note_use();
-        assert_eq!(look().await, Found::Ports, "one of three has");
+        assert_eq!(look().await, just(Found::Ports), "one of three has");
         linked[1].0.note_use();
-        assert_eq!(look().await, Found::Members);
-        for (peer, stream, _) in &linked {
+        assert_eq!(look().await, just(Found::Members));
+        let refuses = |number: usize| {
+            let (peer, stream, _) = &linked[number];
             peer.end_stream(*stream);
+            peer.note_denial();
+        };
+        refuses(2);
+        assert_eq!(look().await, just(Found::Members), "one of three has refused");
+        refuses(1);
+        assert_eq!(look().await, Around { found: Found::Ports, is_denied: true });
+        refuses(0);
+        assert_eq!(look().await, Around { found: Found::Nobody, is_denied: true });
+        for (peer, ..) in &linked {
+            assert!(peer.open_stream(Opening::CalledByLower).is_some());
         }
-        assert_eq!(look().await, Found::Nobody, "they count the node as none");
+        assert_eq!(look().await, just(Found::Members), "whoever calls counts this node as a member");
     }
 
-    /// One to which no stream is up is called.
+    /// One to which no stream is up is called, once for each question.
     #[tokio::test]
     async fn a_member_without_a_stream_is_asked_as_well() {
         let peers = Arc::new(Peers::new(NodeId(1), 16));
         let peer = peers.add(member_at(2, "other:1".to_owned())).unwrap();
         peer.let_stay(false);
         assert_eq!(peer.need(), Need::Nothing);
-        ask_around(&control_at(vec!["store:1".to_owned()]), &peers);
-        assert_eq!(peer.need(), Need::Soon);
+        let control = control_at(vec!["store:1".to_owned()]);
+        let call_in_vain = || {
+            let (stream, _packets) = peer.open_stream(Opening::Own).unwrap();
+            peer.not_reached(stream);
+        };
+        for _ in 0..2 {
+            ask_around(&control, &peers);
+            assert_eq!(peer.need(), Need::Soon);
+            call_in_vain();
+            assert_eq!(peer.need(), Need::Nothing, "it is not called until it is asked again");
+        }
+        ask_around(&control, &peers);
+        peers.send(NodeId(2), &Packet::new(0, 0, Vec::new()));
+        call_in_vain();
+        assert_eq!(peer.need(), Need::Soon, "for what else there is, it is");
     }
 
     /// A head that is cut off from everybody reaches its own port.
@@ -468,9 +557,9 @@ pub(super) mod tests {
         let control = control_at(own.clone());
         let peers = Arc::new(Peers::new(NodeId(1), 16));
         let wait = Duration::from_secs(5);
-        assert_eq!(look_around(&control, &own, &peers, wait, None).await, Found::Nobody);
-        let found = look_around(&control, &[], &peers, wait, None).await;
-        assert_eq!(found, Found::Ports, "that of another one is somebody");
+        assert_eq!(look_around(&control, &own, &peers, wait, None).await, just(Found::Nobody));
+        let around = look_around(&control, &[], &peers, wait, None).await;
+        assert_eq!(around, just(Found::Ports), "that of another one is somebody");
     }
 
     #[tokio::test]

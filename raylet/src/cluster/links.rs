@@ -29,7 +29,6 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use prost::bytes::Bytes;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tharsis_protos::connection::Credentials;
@@ -72,8 +71,6 @@ pub struct Peers {
     joined: Notify,
     /// Members whose streams broke, for the control store to look for.
     broken: Noted<NodeId>,
-    /// Whether a member said that this node is none.
-    denied: AtomicBool,
     /// Nodes of which this one was told and has not heard that they joined.
     unheard: Noted<NodeId>,
 }
@@ -88,7 +85,6 @@ impl Peers {
             table: Mutex::default(),
             joined: Notify::new(),
             broken: Noted::default(),
-            denied: AtomicBool::new(false),
             unheard: Noted::default(),
         }
     }
@@ -160,9 +156,10 @@ impl Peers {
         }
     }
 
-    /// Whether a member has said since the last question that this node is none.
-    pub fn take_denial(&self) -> bool {
-        self.denied.swap(false, Ordering::Relaxed)
+    /// The node whose peers these are.
+    #[must_use]
+    pub fn me(&self) -> NodeId {
+        self.me
     }
 
     /// Whether this node is alone.
@@ -357,11 +354,11 @@ async fn call(peers: &Peers, own: &Credentials, peer: &Arc<Peer>, inbox: &Inbox)
         Ok(incoming) => incoming,
         Err(error) => {
             tracing::debug!(%node, %error, "no stream yet");
-            peer.end_stream(stream);
+            peer.not_reached(stream);
             // One that refuses lives.
             match error.refusal_code() {
                 None => peers.stream_broke(node),
-                Some(NO_MEMBER) => peers.denied.store(true, Ordering::Relaxed),
+                Some(NO_MEMBER) => peer.note_denial(),
                 Some(_) => {}
             }
             return false;

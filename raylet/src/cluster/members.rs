@@ -210,11 +210,8 @@ impl Membership {
             let begun = Instant::now();
             if lock(&self.isolation).is_unsure(begun) {
                 let own = &self.own_addresses;
-                let found = look_around(&self.control, own, &self.peers, pace, asked).await;
-                if self.peers.take_denial() {
-                    lock(&self.isolation).denied(Instant::now());
-                }
-                lock(&self.isolation).looked(begun, found);
+                let around = look_around(&self.control, own, &self.peers, pace, asked).await;
+                lock(&self.isolation).looked(begun, around);
             }
             if lock(&self.isolation).is_over(Instant::now()) {
                 return self.fence("it reaches no control store, and is no member as others see it");

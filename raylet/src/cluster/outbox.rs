@@ -36,6 +36,8 @@ pub struct Contact {
     pub is_up: bool,
     /// When a packet last came from it.
     pub came: Option<Instant>,
+    /// When it last refused this node as no member, if no stream has been up since.
+    pub denied: Option<Instant>,
 }
 
 impl Contact {
@@ -63,6 +65,10 @@ struct Outbox {
     used: Option<Instant>,
     /// When a packet last came.
     came: Option<Instant>,
+    /// When it last refused this node as no member, if no stream has been up since.
+    denied: Option<Instant>,
+    /// Whether the one packet that waits is a question of [`Peer::put_alone`].
+    is_alone: bool,
     closed: bool,
 }
 
@@ -100,16 +106,39 @@ impl Peer {
         let mut outbox = lock(&self.outbox);
         if outbox.packets.push(packet) {
             outbox.used = Some(Instant::now());
+            outbox.is_alone = false;
             drop(outbox);
             self.news.notify_waiters();
         }
     }
 
-    /// Queues a packet if no other waits.
+    /// Queues a packet if no other waits. It is good for one call: whoever cannot be reached is not called
+    /// again for it.
     pub(super) fn put_alone(&self, packet: WirePacket) {
-        if lock(&self.outbox).packets.is_empty() {
-            self.put(packet);
+        let mut outbox = lock(&self.outbox);
+        if outbox.packets.is_empty() && outbox.packets.push(packet) {
+            outbox.used = Some(Instant::now());
+            outbox.is_alone = true;
+            drop(outbox);
+            self.news.notify_waiters();
         }
+    }
+
+    /// This node could not open a stream, unless a newer one has taken over.
+    pub(super) fn not_reached(&self, stream: u64) {
+        {
+            let mut outbox = lock(&self.outbox);
+            if outbox.stream == stream && outbox.is_alone {
+                outbox.packets.pop();
+                outbox.is_alone = false;
+            }
+        }
+        self.end_stream(stream);
+    }
+
+    /// It refuses this node as no member.
+    pub(super) fn note_denial(&self) {
+        lock(&self.outbox).denied = Some(Instant::now());
     }
 
     /// It has left: its stream ends.
@@ -127,7 +156,9 @@ impl Peer {
     pub(super) fn taken_up(&self, stream: u64) {
         let mut outbox = lock(&self.outbox);
         outbox.used = Some(Instant::now());
-        outbox.is_up |= outbox.stream == stream;
+        if outbox.stream == stream {
+            (outbox.is_up, outbox.denied) = (true, None);
+        }
     }
 
     /// Ends a stream, unless a newer one has taken over.
@@ -184,7 +215,7 @@ impl Peer {
     /// It, and what is heard of it.
     pub(super) fn contact(&self) -> Contact {
         let (node, address, outbox) = (self.info.id, self.info.listen.clone(), lock(&self.outbox));
-        Contact { node, address, is_up: outbox.is_up, came: outbox.came }
+        Contact { node, address, is_up: outbox.is_up, came: outbox.came, denied: outbox.denied }
     }
 
     /// Time after which a stream can be closed if no packet goes or comes until then; zero if it can be now,
@@ -210,6 +241,9 @@ impl Peer {
             outbox.is_open = true;
             outbox.is_own = opening == Opening::Own;
             outbox.is_up = !outbox.is_own;
+            if outbox.is_up {
+                outbox.denied = None;
+            }
             outbox.used = Some(Instant::now());
             outbox.stream
         };
