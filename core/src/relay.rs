@@ -60,9 +60,14 @@ impl Relay {
         if have == Have::Nothing || (have == Have::Some && !request.sent) {
             return Some(Turn::Never);
         }
+        // A node that has nothing of it has ended, though the news of that may come later. Nobody waits where
+        // all is here.
+        if let Some(failed) = request.failed_at.filter(|_| have == Have::All) {
+            self.ended(object, failed);
+        }
         let readers = self.objects.entry(object).or_default();
         if readers.nodes.len() >= READERS_MAX
-            && let Some(next) = readers.next(request.failed_at)
+            && let Some(next) = readers.next_source()
         {
             return Some(Turn::At(next));
         }
@@ -114,11 +119,9 @@ impl Relay {
 
 impl Readers {
     /// The reader to which the next one is sent.
-    fn next(&mut self, failed_at: Option<NodeId>) -> Option<NodeId> {
-        let others: SmallVec<[NodeId; READERS_MAX]> =
-            self.nodes.iter().copied().filter(|node| Some(*node) != failed_at).collect();
+    fn next_source(&mut self) -> Option<NodeId> {
         self.sent_count += 1;
-        others.get(self.sent_count.checked_rem(others.len())?).copied()
+        self.nodes.get(self.sent_count.checked_rem(self.nodes.len())?).copied()
     }
 }
 
@@ -164,18 +167,25 @@ mod tests {
         assert!(relay.is_empty());
     }
 
+    /// Both have read the object and lost it, and the news of that is on its way.
     #[test]
-    fn who_comes_back_is_not_sent_there_again() {
+    fn nobody_is_sent_to_readers_that_do_not_have_it_again_and_again() {
         let mut relay = Relay::default();
         for reader in [1, 2] {
             relay.wanted(object(), fresh(reader), Have::All);
         }
-        for _ in 0..3 {
-            let request = Request { failed_at: Some(NodeId(1)), ..fresh(3) };
-            assert_eq!(relay.wanted(object(), request, Have::All), Some(Turn::At(NodeId(2))));
-        }
-        relay.ended(object(), NodeId(2));
-        let request = Request { failed_at: Some(NodeId(1)), ..fresh(3) };
-        assert_eq!(relay.wanted(object(), request, Have::All), Some(Turn::Now));
+        let failed_at = |reader, failed| Request { failed_at: Some(NodeId(failed)), ..fresh(reader) };
+        assert_eq!(relay.wanted(object(), fresh(3), Have::All), Some(Turn::At(NodeId(2))));
+        assert_eq!(relay.wanted(object(), failed_at(3, 2), Have::All), Some(Turn::Now));
+        assert_eq!(relay.wanted(object(), fresh(4), Have::All), Some(Turn::At(NodeId(1))));
+        assert_eq!(relay.wanted(object(), failed_at(4, 1), Have::All), Some(Turn::Now));
+        assert_eq!(relay.arrived(object())[..], [NodeId(3), NodeId(4)]);
+        // Those that wait for a copy are told when it is here, whatever others say of them.
+        let mut relay = Relay::default();
+        let sent = |reader| Request { sent: true, ..fresh(reader) };
+        assert_eq!(relay.wanted(object(), sent(1), Have::Some), None);
+        assert_eq!(relay.wanted(object(), failed_at(3, 1), Have::Some), Some(Turn::Never));
+        assert_eq!(relay.wanted(object(), Request { sent: true, ..failed_at(3, 1) }, Have::Some), None);
+        assert_eq!(relay.arrived(object())[..], [NodeId(1), NodeId(3)]);
     }
 }
