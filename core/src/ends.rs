@@ -11,9 +11,10 @@
 //! record that cannot be read is found among others. It is asked for alone from then on, by every second
 //! question at most. So is one that is not there among others: that job ended long ago, or the control store
 //! has left a record out that it cannot read. Questions follow each other after a pause, which grows while
-//! there is no answer. Each member has room for [`TOLD_MAX`] ends that are not confirmed, so that one takes
-//! none from the others. Of all that it tells beyond that, it is remembered that there was something: then
-//! all jobs are asked about of which this node has anything.
+//! there is no answer. They begin with the end that a member told longest ago, of the members in turns: one
+//! may tell ever new ends that keep the store busy. Each member has room for [`TOLD_MAX`] ends that are not
+//! confirmed, so that one takes none from the others. Of all that it tells beyond that, it is remembered that
+//! there was something: then all jobs are asked about of which this node has anything.
 //!
 //! | state of an end | enters by | leaves by |
 //! |---|---|---|
@@ -124,6 +125,10 @@ pub struct Ends {
     /// Whether the next question is about one that is asked for alone, if one is due: every second one, as
     /// others may always be due.
     is_turn_of_lone: bool,
+    /// The member whose turn was last, of the ends that are asked for together.
+    last: Option<NodeId>,
+    /// And of those that are asked for alone.
+    last_alone: Option<NodeId>,
 }
 
 impl Default for Ends {
@@ -136,6 +141,8 @@ impl Default for Ends {
             records_max: RECORDS_MAX,
             error_pause: PAUSE_MIN,
             is_turn_of_lone: false,
+            last: None,
+            last_alone: None,
         }
     }
 }
@@ -203,36 +210,52 @@ impl Ends {
         Some(Question { ends, records })
     }
 
-    /// Ends whose jobs are near each other, and the number of records from the first one to the last.
-    fn due_together(&self, now: Now) -> (Vec<Told>, u32) {
-        let (mut ends, mut records) = (Vec::<Told>::new(), 1);
-        for (told, open) in &self.open {
-            if open.is_alone && !ends.is_empty() {
-                // The records of a question are those of all numbers from its first to its last.
+    /// Ends whose jobs are near that of the next one, and the number of records from the first to the last.
+    fn due_together(&mut self, now: Now) -> (Vec<Told>, u32) {
+        let Some(next) = self.next_due(false, self.last, now) else { return (Vec::new(), 1) };
+        self.last = Some(next.1);
+        let (mut ends, mut first, mut last) = (Vec::new(), next.0.0, next.0.0);
+        // The records of a question are those of all numbers from its first to its last.
+        for (told, open) in self.open.range(next..) {
+            let job = told.0.0;
+            if open.is_alone || self.records_max <= job - first || GAP_MAX < job - last {
                 break;
             }
-            if open.is_alone || now < open.at {
-                continue;
-            }
-            let (Some((first, _)), Some((last, _))) = (ends.first(), ends.last()) else {
+            if open.at <= now {
                 ends.push(*told);
-                continue;
-            };
-            let (after, gap) = (told.0.0 - first.0, told.0.0 - last.0);
-            if self.records_max <= after || GAP_MAX < gap {
+                last = job;
+            }
+        }
+        for (told, open) in self.open.range(..next).rev() {
+            let job = told.0.0;
+            if open.is_alone || self.records_max <= last - job || GAP_MAX < first - job {
                 break;
             }
-            records = after + 1;
-            ends.push(*told);
+            if open.at <= now {
+                ends.push(*told);
+                first = job;
+            }
         }
-        (ends, records)
+        ends.sort_unstable();
+        (ends, last - first + 1)
     }
 
-    /// The ends of the job that is asked for alone and has waited longest.
-    fn due_alone(&self, now: Now) -> Vec<Told> {
-        let due = || self.open.iter().filter(|(_, open)| open.is_alone && open.at <= now);
-        let next = due().min_by_key(|(_, open)| open.at).map(|((job, _), _)| *job);
-        due().map(|(told, _)| *told).filter(|(job, _)| Some(*job) == next).collect()
+    /// The ends of the next job that is asked for alone.
+    fn due_alone(&mut self, now: Now) -> Vec<Told> {
+        let Some((job, from)) = self.next_due(true, self.last_alone, now) else { return Vec::new() };
+        self.last_alone = Some(from);
+        let of_job = self.open.range((job, NodeId(0))..=(job, NodeId(u64::MAX)));
+        of_job.filter(|(_, open)| open.is_alone && open.at <= now).map(|(told, _)| *told).collect()
+    }
+
+    /// The end that has waited longest, of those that the next member after `last` has told.
+    fn next_due(&self, is_alone: bool, last: Option<NodeId>, now: Now) -> Option<Told> {
+        let due = || self.open.iter().filter(move |(_, open)| open.is_alone == is_alone && open.at <= now);
+        let members = || due().map(|((_, from), _)| *from);
+        let is_after = |from: &NodeId| last.is_none_or(|last| last < *from);
+        let next = members().filter(is_after).min().or_else(|| members().min())?;
+        let of_next = due().filter(|((_, from), _)| *from == next);
+        of_next.min_by_key(|(_, open)| open.at).map(|(told, _)| *told)
     }
 
     /// Notes what a listing of jobs says of the ends that it was asked for; none if there was no answer.

@@ -212,6 +212,42 @@ fn a_question_that_failed_once_is_asked_again_however_much_else_is_due() {
     }
 }
 
+/// A member tells ends of jobs that ended long ago, ever anew, and none is near another.
+#[test]
+fn an_end_is_asked_for_however_many_others_have_lower_numbers() {
+    for (from, most) in [(HOME, 2), (OTHER, 501)] {
+        let (mut ends, mut now, mut asked) = (Ends::default(), 0, 0);
+        (1..=500).for_each(|n| assert!(ends.told((JobId(17 * n), OTHER), 0)));
+        let told = (JobId(50_000), from);
+        ends.told(told, 1);
+        let mut store = Store::new(&[50_000], &[50_000]);
+        while ends.open.contains_key(&told) {
+            asked += 1;
+            assert!(asked <= most, "that of {from} is not asked for");
+            ends.told((JobId(17 * (500 + asked)), OTHER), now + 2);
+            now = ends.next_timeout().unwrap().max(now);
+            let question = ends.question(now).unwrap();
+            let listing = store.list(question.first(), question.records);
+            ends.answered(&question, Some(&listing), now);
+        }
+    }
+}
+
+#[test]
+fn those_near_the_one_that_has_waited_longest_are_asked_for_with_it_on_either_side() {
+    let (mut ends, mut now) = (Ends::default(), 0);
+    for job in [1_040, 1_000, 1_016, 1_010, 990] {
+        ends.told((JobId(job), OTHER), now);
+        now += MS;
+    }
+    ends.told((JobId(1_000), HOME), now);
+    ends.open.get_mut(&(JobId(1_040), OTHER)).unwrap().at = now;
+    let mut store = Store::new(&[990, 1_000, 1_010, 1_016], &[990, 1_000, 1_010, 1_016]);
+    let until = now + MS;
+    assert_eq!(run(&mut ends, &mut store, &mut now, until), [990, 1_000, 1_010, 1_016]);
+    assert_eq!(store.asked, [(990, 27)]);
+}
+
 /// As the control store does with one that it cannot read.
 #[test]
 fn a_record_that_is_left_out_is_no_job_that_has_ended() {
