@@ -400,11 +400,12 @@ impl Owner {
         times.into_iter().flatten().min()
     }
 
-    /// Does the work that is due: ends grace periods, gives back memory and idle leases, takes back tasks
-    /// that wait behind a long one, looks for actors again, goes on with placement groups, ends tasks whose
-    /// time is over, tries failed ones again.
+    /// Does the work that is due: ends grace periods, asks owners again, gives back memory and idle leases,
+    /// takes back tasks that wait behind a long one, looks for actors again, goes on with placement groups,
+    /// ends tasks whose time is over, tries failed ones again.
     pub fn expire(&mut self, now: Now, out: &mut Vec<Effect>) {
         self.end_grace(now, out);
+        self.references.ask_after_pauses(now, out);
         self.end_overdue(now, out);
         self.end_pauses(now);
         self.look_again(now, out);

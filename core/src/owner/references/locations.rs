@@ -8,6 +8,7 @@ use crate::event::Value;
 use crate::journal::{About, Fact};
 use crate::owner::Effect;
 use crate::slab::Slot;
+use crate::{MS, Now};
 use std::sync::Arc;
 use tharsis_types::peer::{Message, RemoteState};
 use tharsis_types::{Failure, FailureKind, NodeId, ObjectId, RefId};
@@ -15,6 +16,10 @@ use tharsis_types::{Failure, FailureKind, NodeId, ObjectId, RefId};
 /// Maximum number of answers of an owner that name only unreadable copies: the news that these are gone may
 /// still be on its way to the owner.
 const LOSSES_MAX: u8 = 8;
+
+/// Before an owner is asked for the second time; it doubles each time. The last answer comes after more than
+/// two seconds: a connection that broke is there again.
+const LOSS_PAUSE: Now = 20 * MS;
 
 /// The outcome for an object whose known copies cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,14 +124,20 @@ impl References {
         let copies = std::mem::take(&mut links.copies);
         // A loss does not count while the answer of the owner is on its way: another node named those copies.
         links.losses = links.losses.saturating_add(u8::from(!links.asked));
-        let may_ask = links.losses <= LOSSES_MAX;
+        let (losses, was_asked) = (links.losses, links.asked);
         match owner {
             None => {
                 out.extend(copies.into_iter().map(|holder| Effect::DropCopy { holder, object }));
                 Lost::Own
             }
-            Some(owner) if may_ask && !self.gone.contains(&owner) => {
-                self.ask_owner(slot, out);
+            Some(owner) if losses <= LOSSES_MAX && !self.gone.contains(&owner) => {
+                match losses.checked_sub(2).filter(|_| !was_asked) {
+                    None => self.ask_owner(slot, out),
+                    Some(doubled) => {
+                        self.objects[slot].links().asked = true;
+                        self.questions.insert((self.now + (LOSS_PAUSE << doubled), object));
+                    }
+                }
                 Lost::Asked
             }
             Some(_) => Lost::ForGood,
@@ -140,6 +151,19 @@ impl References {
             links.asked = false;
         }
         self.ask_owner(slot, out);
+    }
+
+    /// Asks the owners whose turn it is after a pause.
+    pub(in crate::owner) fn ask_after_pauses(&mut self, now: Now, out: &mut Vec<Effect>) {
+        while let Some(question) = self.questions.first().copied().filter(|(at, _)| *at <= now) {
+            self.questions.remove(&question);
+            let Some(slot) = self.objects.find(&question.1) else { continue };
+            let object = &mut self.objects[slot];
+            if object.value.is_none() {
+                object.links().asked = false;
+                self.ask_owner(slot, out);
+            }
+        }
     }
 
     /// Asks the owner of a proxy for its state, once.
@@ -196,9 +220,11 @@ pub(crate) fn value_told(from: NodeId, object: ObjectId, state: RemoteState) -> 
 
 #[cfg(test)]
 mod tests {
+    use super::LOSSES_MAX;
+    use crate::MS;
     use crate::event::Value;
-    use crate::owner::Owner;
-    use tharsis_types::peer::RemoteState;
+    use crate::owner::{Effect, Owner};
+    use tharsis_types::peer::{Message, RemoteState};
     use tharsis_types::{JobId, NodeId, ObjectId, RefId, TaskId};
 
     #[test]
@@ -220,5 +246,39 @@ mod tests {
         assert_eq!(ledger.value_ref(object), Some(&Value::Inline([7].as_slice().into())));
         ledger.owner_told(owner, object, stored(vec![owner]), &[], &mut out);
         assert_eq!(ledger.value_ref(object), Some(&Value::Inline([7].as_slice().into())), "it is here");
+    }
+
+    /// The holder has lost its copy, and the owner names it until that news has come.
+    #[test]
+    fn an_owner_that_names_only_unreadable_copies_is_asked_again_after_a_pause() {
+        let (me, owner, holder) = (NodeId(1), NodeId(2), NodeId(3));
+        let object = ObjectId::output(TaskId::root(JobId(1)), 0);
+        let question = Effect::Send { to: owner, message: Message::ObjectLocate { object } };
+        let mut ledger = Owner::new(me, 0);
+        let (mut out, mut now) = (Vec::new(), 0);
+        ledger.adopt(RefId { object, owner }, Some(owner), &mut out);
+        let lose = |ledger: &mut Owner| {
+            let (state, mut out) = (RemoteState::Stored { len: 8, holders: vec![holder] }, Vec::new());
+            ledger.owner_told(owner, object, state, &[], &mut out);
+            out.clear();
+            ledger.lost(object, None, &mut out);
+            out
+        };
+        assert!(lose(&mut ledger).contains(&question), "at once");
+        for _ in 1..LOSSES_MAX {
+            let mut out = lose(&mut ledger);
+            ledger.ask_if_awaited(object, &mut out);
+            assert!(!out.contains(&question), "others wait as well");
+            while !out.contains(&question) {
+                now = ledger.next_timeout().unwrap();
+                ledger.tell_time(now);
+                ledger.expire(now, &mut out);
+            }
+        }
+        assert!((2_000 * MS..4_000 * MS).contains(&now), "{} ms", now / MS);
+        assert_eq!(ledger.value_ref(object), None);
+        lose(&mut ledger);
+        assert!(matches!(ledger.value_ref(object), Some(Value::Failed(_))), "not for ever");
+        assert_eq!(ledger.leftovers().find(|(name, _)| *name == "questions to owners").unwrap().1, 0);
     }
 }

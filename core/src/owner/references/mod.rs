@@ -35,7 +35,7 @@ use crate::event::Value;
 use crate::journal::{About, Entry, Fact, Journal};
 use crate::slab::Slot;
 use smallvec::SmallVec;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Index;
 use table::Objects;
 use tharsis_types::hash::{IdMap, IdSet};
@@ -53,6 +53,9 @@ pub(super) struct References {
     gone: IdSet<NodeId>,
     /// Objects that are kept for a moment because a node that lent them on died: its borrowers register anew.
     grace: VecDeque<(Now, ObjectId)>,
+    /// Objects of other nodes whose owners are asked for them after a pause, by the time of the question.
+    questions: BTreeSet<(Now, ObjectId)>,
+    now: Now,
     journal: Journal,
 }
 
@@ -77,12 +80,20 @@ impl Index<Slot<Object>> for References {
 
 impl References {
     pub(super) fn new(me: NodeId) -> Self {
-        let (gone, grace) = (IdSet::default(), VecDeque::new());
-        Self { me, objects: Objects::default(), gone, grace, journal: Journal::default() }
+        Self {
+            me,
+            objects: Objects::default(),
+            gone: IdSet::default(),
+            grace: VecDeque::new(),
+            questions: BTreeSet::new(),
+            now: 0,
+            journal: Journal::default(),
+        }
     }
 
     /// Sets the time at which the changes that follow happen.
     pub(super) fn tell_time(&mut self, now: Now) {
+        self.now = now;
         self.journal.tell_time(now);
     }
 
@@ -389,9 +400,11 @@ impl References {
         }
     }
 
-    /// When the next grace period ends, for [`References::next_grace_over`].
+    /// When the next grace period ends, for [`References::next_grace_over`], or an owner is to be asked, for
+    /// [`References::ask_after_pauses`].
     pub(super) fn next_timeout(&self) -> Option<Now> {
-        self.grace.front().map(|(until, _)| *until)
+        let times = [self.grace.front(), self.questions.first()];
+        times.into_iter().flatten().map(|(at, _)| *at).min()
     }
 
     /// Gives back some memory of entries that are gone; true if there is more.
@@ -405,8 +418,12 @@ impl References {
     }
 
     /// Sizes of tables that must be empty once there are no references.
-    pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
-        [("objects", self.len()), ("objects in grace", self.grace.len())]
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 3] {
+        [
+            ("objects", self.len()),
+            ("objects in grace", self.grace.len()),
+            ("questions to owners", self.questions.len()),
+        ]
     }
 
     /// Asserts that every entry is found, that its counts match its users, and that no entry lives without a
