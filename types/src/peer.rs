@@ -369,13 +369,13 @@ pub enum DrainMessage {
         /// The object.
         object: ObjectId,
     },
-    /// Read an object from a node that drains, and keep the copy.
+    /// Keep a copy of an object, and read it if it is not there.
     CopyMove {
         /// The object.
         reference: RefId,
         /// Bytes.
         len: u64,
-        /// The node that drains.
+        /// The node to read it from: one that drains, or the owner.
         from: NodeId,
         /// Nodes to pass the message on to if the receiver has no room, in this order.
         others: Vec<NodeId>,

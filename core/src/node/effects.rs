@@ -81,7 +81,7 @@ impl Node {
             Effect::Cancel { to, task, force, recursive } => {
                 self.route(to, Message::TaskCancel { task, force, recursive }, out)
             }
-            Effect::CopyIsValue { object } => self.store.promote(object),
+            Effect::CopyIsValue { holder, object, len } => self.copy_is_value(holder, object, len, out),
             Effect::Deliver { client, token, object } => {
                 out.push(Record::Value { token, object, extent: None }.to(client))
             }

@@ -1,9 +1,12 @@
-//! Copies that move off a node that drains.
+//! Copies that move off a node that drains, and those that become the first.
 //!
 //! The node that drains tells the owner of each copy ([`DrainMessage::CopyLeaving`]). The owner asks a node
 //! that stays to keep a copy ([`DrainMessage::CopyMove`]). That node reads it, keeps it as a primary copy,
 //! and tells the owner ([`DrainMessage::CopyKept`]). Then the owner frees the copy on the node that drains. A
 //! node without room passes the request on to the next one that the owner named.
+//!
+//! A copy that was only read is evicted when room is needed. If the one that is kept goes, with its node or
+//! its disk, the owner has the node with the next one keep that, by the same messages.
 //!
 //! The owner keeps no state of this. The node that drains tells it again of copies that are still there, and
 //! the owner asks the same nodes in the same order: a node that is reading the copy already ignores it.
@@ -31,7 +34,7 @@ pub(super) struct Moves {
 struct Offer {
     reference: RefId,
     len: u64,
-    /// The node that drains.
+    /// The node that drains, or the owner.
     from: NodeId,
     /// Nodes to pass it on to.
     others: Vec<NodeId>,
@@ -97,12 +100,30 @@ impl Node {
         self.route(first, Message::Drain(message), out);
     }
 
+    /// The copy of a node has become the first one of an own object. A node that has lost it meanwhile may
+    /// read it from here, if there is one.
+    pub(super) fn copy_is_value(
+        &mut self,
+        holder: NodeId,
+        object: ObjectId,
+        len: u64,
+        out: &mut Vec<Action>,
+    ) {
+        if holder == self.id {
+            return self.store.promote(object);
+        }
+        let (reference, from) = (RefId { object, owner: self.id }, self.id);
+        let message = DrainMessage::CopyMove { reference, len, from, others: Vec::new() };
+        self.route(holder, Message::Drain(message), out);
+    }
+
     /// A node keeps a copy: those on nodes that drain are not needed any more.
     fn copy_kept(&mut self, holder: NodeId, object: ObjectId) {
         self.copy_told(holder, object, true);
         if !self.owner.owns(object) {
             return;
         }
+        self.owner.copy_kept(holder, object);
         let leaves = |node: &NodeId| *node != holder && self.view.is_draining(*node);
         let leaving: Vec<_> = self.owner.copies(object).iter().copied().filter(leaves).collect();
         for node in leaving {

@@ -182,10 +182,14 @@ pub enum Effect {
         /// The object.
         object: ObjectId,
     },
-    /// The copy here is the only one left: it is the value now, and stays until the owner frees it.
+    /// The first copy of an own object is another one now: it stays until the owner frees it.
     CopyIsValue {
+        /// The node that has it.
+        holder: NodeId,
         /// The object.
         object: ObjectId,
+        /// Bytes.
+        len: u64,
     },
     /// Tell a client the state of a reference.
     Deliver {

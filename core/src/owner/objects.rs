@@ -255,6 +255,11 @@ impl Owner {
         self.references.copy_changed(holder, object, exists, out);
     }
 
+    /// A node keeps its copy of an own object until that is freed.
+    pub fn copy_kept(&mut self, holder: NodeId, object: ObjectId) {
+        self.references.copy_kept(holder, object);
+    }
+
     /// The copies of another node's object that are known here cannot be read: its owner is asked for others.
     pub fn ask_anew(&mut self, object: ObjectId, out: &mut Vec<Effect>) {
         self.references.ask_anew(object, out);

@@ -317,14 +317,14 @@ pub struct CopyLeaving {
     #[prost(bytes = "bytes", tag = "1")]
     pub object: ::prost::bytes::Bytes,
 }
-/// Read an object from a node that drains, and keep the copy.
+/// Keep a copy of an object, and read it if it is not there.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CopyMove {
     #[prost(message, optional, tag = "1")]
     pub reference: ::core::option::Option<Ref>,
     #[prost(uint64, tag = "2")]
     pub len_bytes: u64,
-    /// The node that drains.
+    /// The node to read it from: one that drains, or the owner.
     #[prost(fixed64, tag = "3")]
     pub from: u64,
     /// Nodes to pass the message on to if the receiver has no room, in this order.

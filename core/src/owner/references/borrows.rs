@@ -93,20 +93,18 @@ impl References {
             self.grace.push_back((now + REBORROW_GRACE, id));
         }
         links.askers.remove(&node);
-        let had_copy = links.copies.contains(&node);
+        let (had_copy, first) = (links.copies.contains(&node), links.copies.first().copied());
         links.copies.retain(|c| *c != node);
         let lender_died = links.borrowed_from.remove(&node).is_some();
         if links.former_owner == Some(node) {
             links.give_back(id, out);
         }
         let owner = links.owner;
-        if had_copy && owner.is_none() && *links.copies == [self.me] {
-            out.push(Effect::CopyIsValue { object: id });
-        }
         // A value that can be computed again is computed when somebody wants it.
         let is_last =
             had_copy && links.copies.is_empty() && matches!(object.value, Some(Value::Stored { .. }));
         let is_lost = (is_last && !has_lineage) || (owner == Some(node) && object.value.is_none());
+        object.keep_first(first, out);
         if !is_lost && let Some(owner) = owner.filter(|o| lender_died && *o != node) {
             self.reborrow(slot, owner, out);
         }
@@ -227,6 +225,7 @@ impl References {
             if !local && matches!(object.value, Some(Value::Stored { .. })) {
                 object.value = None;
             }
+            object.keep_first(None, out);
         }
     }
 

@@ -102,15 +102,29 @@ impl References {
         self.journal.note(About::Object(object), fact);
         let owner = entry.owner();
         let links = entry.links();
-        links.copies.retain(|c| *c != holder);
+        let first = links.copies.first().copied();
         if exists {
-            links.copies.push(holder);
             links.losses = 0;
+        } else {
+            links.copies.retain(|c| *c != holder);
         }
+        if exists && !links.copies.contains(&holder) {
+            links.copies.push(holder);
+        }
+        entry.keep_first(first, out);
         if let Some(owner) = owner.filter(|_| holder == self.me) {
             let message =
                 if exists { Message::HolderAdded { object } } else { Message::HolderRemoved { object } };
             out.push(Effect::Send { to: owner, message });
+        }
+    }
+
+    /// A node keeps its copy of an own object as if it had made it: the others may go.
+    pub(in crate::owner) fn copy_kept(&mut self, holder: NodeId, object: ObjectId) {
+        if let Some(entry) = self.objects.by_id_mut(&object).filter(|entry| entry.owner().is_none()) {
+            let copies = &mut entry.links().copies;
+            copies.retain(|c| *c != holder);
+            copies.insert(0, holder);
         }
     }
 
@@ -205,6 +219,18 @@ impl References {
     }
 }
 
+impl Object {
+    /// The first copy of an own object stays until it is freed, and the others may be evicted. A node whose
+    /// copy has become the first may only have read it, so it is told.
+    pub(super) fn keep_first(&self, before: Option<NodeId>, out: &mut Vec<Effect>) {
+        let is_new = |first: &NodeId| self.owner().is_none() && before != Some(*first);
+        let first = self.copies().first().copied().filter(is_new);
+        if let (Some(holder), Some(Value::Stored { len })) = (first, &self.value) {
+            out.push(Effect::CopyIsValue { holder, object: self.id, len: *len });
+        }
+    }
+}
+
 /// The value that a node tells of an object, and the nodes with a copy.
 pub(crate) fn value_told(from: NodeId, object: ObjectId, state: RemoteState) -> (Value, Vec<NodeId>) {
     match state {
@@ -225,7 +251,7 @@ mod tests {
     use crate::event::Value;
     use crate::owner::{Effect, Owner};
     use tharsis_types::peer::{Message, RemoteState};
-    use tharsis_types::{JobId, NodeId, ObjectId, RefId, TaskId};
+    use tharsis_types::{ClientId, JobId, NodeId, ObjectId, RefId, TaskId};
 
     #[test]
     fn what_is_made_again_need_not_be_stored_again() {
@@ -280,5 +306,41 @@ mod tests {
         lose(&mut ledger);
         assert!(matches!(ledger.value_ref(object), Some(Value::Failed(_))), "not for ever");
         assert_eq!(ledger.leftovers().find(|(name, _)| *name == "questions to owners").unwrap().1, 0);
+    }
+
+    /// Each way in which the first copy goes, and one that was only read becomes the first.
+    #[test]
+    fn a_copy_that_becomes_the_first_is_kept() {
+        let [me, second, third] = [1, 2, 3].map(NodeId);
+        let object = ObjectId::put(TaskId::root(JobId(1)), 0);
+        let (mut ledger, mut out) = (Owner::new(me, 0), Vec::new());
+        ledger.put(ClientId(1), 1, object, Value::Stored { len: 8 }, &[], &mut out);
+        let changed = |ledger: &mut Owner, holder, exists| {
+            let mut out = Vec::new();
+            ledger.copy_changed(holder, object, exists, &mut out);
+            out
+        };
+        let kept = |holder| Effect::CopyIsValue { holder, object, len: 8 };
+        assert_eq!(changed(&mut ledger, second, true), []);
+        assert_eq!(changed(&mut ledger, third, true), []);
+        assert_eq!(changed(&mut ledger, me, false), [kept(second)], "the disk has lost it");
+        assert_eq!(changed(&mut ledger, second, true), [], "it is the first already");
+        out.clear();
+        ledger.objects_of_dead_node(0, second, &mut out);
+        assert!(out.contains(&kept(third)), "its node has died: {out:?}");
+        assert_eq!(changed(&mut ledger, me, true), []);
+        ledger.copy_kept(me, object);
+        assert_eq!(changed(&mut ledger, third, false), [], "another node keeps it instead");
+        assert_eq!(changed(&mut ledger, me, false), [], "none is left");
+        assert_eq!(changed(&mut ledger, third, true), [kept(third)], "the news of it is late");
+        // The value of another node's object is here when this one takes that over.
+        let taken = ObjectId::put(TaskId::root(JobId(1)), 1);
+        ledger.adopt(RefId { object: taken, owner: third }, Some(third), &mut out);
+        let state = RemoteState::Stored { len: 8, holders: vec![third] };
+        ledger.owner_told(third, taken, state, &[], &mut out);
+        ledger.copy_changed(me, taken, true, &mut out);
+        out.clear();
+        assert!(!ledger.put(ClientId(1), 2, taken, Value::Stored { len: 8 }, &[], &mut out));
+        assert!(out.contains(&Effect::CopyIsValue { holder: me, object: taken, len: 8 }), "{out:?}");
     }
 }

@@ -234,7 +234,7 @@ impl References {
         let copies = &mut object.links().copies;
         if !copies.contains(&node) {
             if counts {
-                copies.push(node)
+                copies.insert(0, node)
             } else {
                 // The bytes of this run were not compared with those that are there.
                 out.push(Effect::DropCopy { holder: node, object: id })

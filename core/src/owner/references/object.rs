@@ -45,7 +45,8 @@ pub(super) struct Links {
     pub(super) former_owner: Option<NodeId>,
     /// Nodes that asked for its state while it had no value.
     pub(super) askers: BTreeSet<NodeId>,
-    /// Nodes with a copy; the first made it. For a proxy, as far as this node was told.
+    /// Nodes with a copy; the first made it, or was told to keep it. For a proxy, as far as this node was
+    /// told.
     pub(super) copies: Vec<NodeId>,
     /// For a proxy, whether its owner was asked for its state and has not answered.
     pub(super) asked: bool,
@@ -143,7 +144,7 @@ impl Object {
         self.links.as_ref().map_or(&[], |l| &l.nested)
     }
 
-    /// Nodes with a copy; the first made it.
+    /// Nodes with a copy; the first made it, or was told to keep it.
     pub(in crate::owner) fn copies(&self) -> &[NodeId] {
         self.links.as_ref().map_or(&[], |l| &l.copies)
     }
