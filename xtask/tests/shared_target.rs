@@ -65,17 +65,18 @@ impl Repository {
     /// A clone that is edited, stamped and run with the shared target folder: what the program says, and
     /// what cargo compiled for it.
     fn run(&self, target: &Path, word: Option<&str>) -> String {
-        let clone = tempfile::tempdir().unwrap();
-        let at = clone.path().join("clone");
-        self.git(clone.path(), &["clone", "--quiet", self.0.path().to_str().unwrap(), at.to_str().unwrap()]);
+        let clone = self.cloned();
         if let Some(word) = word {
-            write_word(&at, word);
+            write_word(clone.path(), word);
         }
-        output(&mut stamp(&at, &[], target));
-        let said = say(&at, target);
-        // Times of files are whole seconds.
-        std::thread::sleep(Duration::from_millis(1_100));
-        said
+        stamp_and_say(clone.path(), target)
+    }
+
+    fn cloned(&self) -> TempDir {
+        let clone = tempfile::tempdir().unwrap();
+        let [from, to] = [&self.0, &clone].map(|folder| folder.path().to_str().unwrap());
+        self.git(clone.path(), &["clone", "--quiet", from, to]);
+        clone
     }
 }
 
@@ -99,6 +100,15 @@ fn say(tree: &Path, target: &Path) -> String {
     output(&mut cargo)
 }
 
+/// Stamps a tree; the words of its program, and what cargo compiled for it.
+fn stamp_and_say(tree: &Path, target: &Path) -> String {
+    output(&mut stamp(tree, &[], target));
+    let said = say(tree, target);
+    // Times of files are whole seconds.
+    std::thread::sleep(Duration::from_millis(1_100));
+    said
+}
+
 #[test]
 fn an_edit_in_a_second_clone_is_compiled_and_its_absence_in_a_third_too() {
     let (repository, target) = (Repository::new(), tempfile::tempdir().unwrap());
@@ -116,6 +126,25 @@ fn a_clone_without_a_change_compiles_nothing() {
     assert!(repository.run(target.path(), None).contains("Compiling"));
     let again = repository.run(target.path(), None);
     assert!(!again.contains("Compiling") && again.contains("first"), "{again}");
+}
+
+/// Cargo knows a file outside of a package by its whole path, in the tree that read it.
+#[test]
+fn an_edit_outside_of_a_package_is_compiled_while_the_tree_before_is_still_there() {
+    let (repository, target) = (Repository::new(), tempfile::tempdir().unwrap());
+    let first = repository.0.path();
+    fs::write(first.join("page"), "first page").unwrap();
+    let library = "pub const WORD: &str = include_str!(\"../../page\");\n";
+    fs::write(first.join("word/src/lib.rs"), library).unwrap();
+    repository.git(first, &["add", "--all"]);
+    repository.git(first, &["commit", "--quiet", "--message", "page"]);
+    assert!(stamp_and_say(first, target.path()).contains("first page"));
+    let second = repository.cloned();
+    fs::write(second.path().join("page"), "second page").unwrap();
+    assert!(stamp_and_say(second.path(), target.path()).contains("second page"));
+    let again = stamp_and_say(second.path(), target.path());
+    assert!(!again.contains("Compiling") && again.contains("second page"), "{again}");
+    assert!(stamp_and_say(first, target.path()).contains("first page"), "and back");
 }
 
 #[test]
