@@ -196,6 +196,25 @@ fn a_tree_whose_script_was_killed_gets_its_times_back_before_the_next_is_stamped
     assert!(written <= modified());
 }
 
+/// A run that has given up waiting does not know whose tests still run in the folder.
+#[test]
+fn a_tree_gives_no_times_back_to_files_of_another() {
+    let (first, second, kept) = (Repository::new(), Repository::new(), tempfile::tempdir().unwrap());
+    let tree = first.0.path();
+    let modified = || fs::metadata(tree.join("word/src/lib.rs")).unwrap().modified().unwrap();
+    output(&mut stamp(tree, &[], kept.path()));
+    write_word(tree, "second");
+    write_word(tree, "first");
+    let written = modified();
+    output(&mut stamp(tree, &[], kept.path()));
+    let given = modified();
+    assert!(given < written, "the content is known from before");
+    output(&mut stamp(second.0.path(), &["--undo"], kept.path()));
+    assert_eq!(modified(), given);
+    output(&mut stamp(tree, &["--undo"], kept.path()));
+    assert!(written <= modified());
+}
+
 /// Gives each file of a folder a time.
 fn give_time(folder: &Path, time: SystemTime) {
     for entry in fs::read_dir(folder).unwrap() {
