@@ -138,7 +138,9 @@ impl Leave {
 }
 
 fn open(socket: &Path) -> Result<UnixStream> {
-    let stream = UnixStream::connect(socket).map_err(|cause| unreachable(socket, &cause))?;
+    // One that hangs takes nobody up.
+    let stream =
+        local_socket::connect(socket, ANSWER_TIMEOUT).map_err(|cause| unreachable(socket, &cause))?;
     local_socket::check_peer(&stream).map_err(|cause| unreachable(socket, &cause))?;
     Ok(stream)
 }
@@ -284,12 +286,8 @@ fn map(
 fn names(socket: &Path) -> Names {
     let socket = socket.to_owned();
     Box::new(move |question| {
-        let unreachable = |cause: &dyn std::fmt::Display| {
-            let text = format!("no node answers at {}: {cause}", socket.display());
-            Error::new(FailureKind::Disconnected, text)
-        };
-        let stream = UnixStream::connect(&socket).map_err(|cause| unreachable(&cause))?;
-        local_socket::check_peer(&stream).map_err(|cause| unreachable(&cause))?;
+        let unreachable = |cause: &dyn std::fmt::Display| unreachable(&socket, cause);
+        let stream = open(&socket)?;
         stream.set_read_timeout(Some(NAME_TIMEOUT)).map_err(|cause| unreachable(&cause))?;
         let hello = Hello {
             magic: HELLO_MAGIC,

@@ -12,14 +12,13 @@ use std::ffi::CString;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio, Termination};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use tharsis_object_store::segment;
+use tharsis_object_store::{local_socket, segment};
 use tharsis_protos::handshake::Role;
 use tharsis_raylet::cluster::{ClusterOptions, JOIN_TIME_MAX};
 use tharsis_raylet::descriptors::{self, LIMIT_VARIABLE};
@@ -45,6 +44,8 @@ const NO_PROGRAM: u8 = 126;
 /// member, after which it ends by itself, and some for the checks of the command that starts it, its memory
 /// and its files.
 pub const NODE_START_WAIT: Duration = JOIN_TIME_MAX.saturating_add(Duration::from_secs(30));
+/// The longest time for one attempt to connect to it: after that it is looked whether it has ended.
+const NODE_LOOK_WAIT: Duration = Duration::from_secs(1);
 /// The status of a node that was told to stop twice, as a shell reports Ctrl-C.
 const STOPPED_TWICE: i32 = 130;
 /// The longest time that a node process may take to end by itself.
@@ -307,7 +308,7 @@ impl NodeProcess {
 
     fn await_socket(&mut self) -> Result<()> {
         let until = Instant::now() + NODE_START_WAIT;
-        while UnixStream::connect(&self.socket).is_err() {
+        while local_socket::connect(&self.socket, NODE_LOOK_WAIT).is_err() {
             if let Ok(Some(status)) = self.child.try_wait() {
                 let text = format!("the node process ended with {status}; its reason is above");
                 return Err(Error::new(FailureKind::WorkerStartFailed, text));
