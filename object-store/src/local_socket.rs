@@ -379,7 +379,7 @@ mod tests {
         assert!(matches!(bind(&path), Err(SocketError::InUse)), "a living socket is not replaced");
         let mode = |p: &Path| fs::metadata(p).unwrap().mode() & 0o777;
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
-        let client = UnixStream::connect(&path).unwrap();
+        let client = connect(&path, Duration::from_secs(20)).unwrap();
         let (server, _) = listener.accept().unwrap();
         assert_eq!(check_peer(&server).unwrap().process_id, std::process::id());
         assert!(check_peer(&client).is_ok());
@@ -430,7 +430,7 @@ mod tests {
             let refused = bound.iter().filter(|b| matches!(b, Err(SocketError::InUse))).count();
             let listeners: Vec<_> = bound.into_iter().filter_map(Result::ok).collect();
             assert_eq!((listeners.len(), refused), (1, 3));
-            let _client = UnixStream::connect(&path).unwrap();
+            let _client = connect(&path, Duration::from_secs(20)).unwrap();
             listeners[0].set_nonblocking(true).unwrap();
             assert!(listeners[0].accept().is_ok(), "the address is that of the listener");
         }

@@ -12,7 +12,7 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tharsis_identity::{Authority, Called, Role, Tls};
-use tharsis_object_store::{Arena, Channel, Segment, SpinPolicy};
+use tharsis_object_store::{Arena, Channel, Segment, SpinPolicy, local_socket};
 
 /// Messages of one batch of the echo.
 const ECHO_BATCH: usize = 64;
@@ -252,7 +252,7 @@ fn echo(stream: &mut UnixStream, messages: usize) -> Result<f64> {
 }
 
 fn answer_echo(path: &str) -> Result<()> {
-    let mut stream = UnixStream::connect(path)?;
+    let mut stream = local_socket::connect(Path::new(path), PEER_WAIT)?;
     let mut buffer = vec![0u8; ECHO_BATCH * ECHO_BYTES];
     loop {
         let len = stream.read(&mut buffer)?;

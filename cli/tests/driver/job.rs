@@ -4,9 +4,10 @@ use crate::Behaviour;
 use crate::home::{Ended, Home, SMALL, await_that, end_of, kill, without_settings};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 use tharsis::{init, remote};
+use tharsis_object_store::local_socket;
 
 /// Set for the program that a test submits, which is this one.
 const SUBMITTED: &str = "TEST_OF_JOBS_IS_SUBMITTED";
@@ -279,7 +280,7 @@ fn nodes_of_containers_start_again_and_leave_those_beside_them_alone() {
                 let _read = std::io::Read::read_to_string(&mut node.stderr.take().unwrap(), &mut said);
                 panic!("round {round}: {status}: {said}");
             }
-            UnixStream::connect(&socket).is_ok()
+            local_socket::connect(&socket, Duration::from_secs(20)).is_ok()
         });
         // The other one starts drivers and workers as before.
         let name = format!("squares-{round}");

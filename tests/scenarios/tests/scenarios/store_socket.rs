@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use tharsis::prelude::*;
-use tharsis_object_store::local_socket::{recv_frame, send_frame};
+use tharsis_object_store::local_socket::{self, recv_frame, send_frame};
 use tharsis_protos::handshake::{Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Role};
 use tharsis_scenarios::{Mode, Scenario, Session, await_file, await_within, open_gate, processes, scenarios};
 
@@ -28,7 +28,8 @@ fn answer() -> u32 {
 }
 
 fn connect(session: &Session) -> UnixStream {
-    let stream = UnixStream::connect(session.runtime().socket().expect("a node process")).unwrap();
+    let socket = session.runtime().socket().expect("a node process");
+    let stream = local_socket::connect(socket, Duration::from_secs(20)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     stream
 }
