@@ -345,7 +345,8 @@ impl Leases {
             let part = self.quotas.parts.get(&job).filter(|_| !lacking.contains_key(&job));
             let Some(part) = part else { return };
             let lacks = part.lacks(demand);
-            if !lacks.is_nothing() {
+            // More than the whole quota is never given: it would stand before all others of the job.
+            if !lacks.is_nothing() && part.terms.quota.refuses(demand).is_none() {
                 lacking.insert(job, lacks);
             }
         };

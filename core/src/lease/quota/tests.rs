@@ -100,6 +100,16 @@ fn a_request_waits_for_a_part_of_the_quota_and_delays_no_other_job() {
 }
 
 #[test]
+fn a_request_beyond_the_quota_keeps_no_other_of_its_job_from_its_part() {
+    let mut bench = Bench::new();
+    let (beyond, within) = (bench.ask(JOB, 3.0, true), bench.ask(JOB, 1.0, true));
+    assert_eq!(bench.told(), [wanted(1.0)]);
+    bench.grant(1.0);
+    bench.told();
+    assert!(bench.runs(within) && !bench.runs(beyond));
+}
+
+#[test]
 fn what_a_blocked_worker_lends_is_for_others_of_its_job() {
     let mut bench = Bench::new();
     let parent = bench.ask(JOB, 1.0, true);
