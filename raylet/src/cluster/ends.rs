@@ -20,8 +20,10 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// The time between two questions for drivers.
 const DRIVERS_PAUSE: Duration = Duration::from_millis(20);
-/// Jobs of one member that wait for the question where their drivers are. Those beyond are asked about when
-/// their terms are told again.
+/// The time after a question for a driver that had no answer.
+const UNANSWERED_PAUSE: Duration = Duration::from_secs(1);
+/// Jobs of one member that wait for the question where their drivers are, and one that had no answer. Those
+/// beyond are asked about when their terms are told again.
 const DRIVERS_MAX: usize = 64;
 /// The longest time for one answer: others have told something else meanwhile.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
@@ -57,17 +59,23 @@ impl Driven {
         has_room
     }
 
-    fn next(&mut self) -> Option<JobId> {
+    /// A question had no answer, so it is asked again: whoever has said the terms may not say them again.
+    fn add_again(&mut self, job: JobId, from: NodeId) {
+        self.of.entry(from).or_default().push_back(job);
+    }
+
+    /// The next job, and the member that it is asked for.
+    fn next(&mut self) -> Option<(JobId, NodeId)> {
         let after = |node: &NodeId| self.last.is_none_or(|last| last < *node);
         let mut members = self.of.keys().copied();
         let from = members.clone().find(after).or_else(|| members.next())?;
         self.last = Some(from);
         let jobs = self.of.get_mut(&from)?;
-        let job = jobs.pop_front();
+        let job = jobs.pop_front()?;
         if jobs.is_empty() {
             self.of.remove(&from);
         }
-        job
+        Some((job, from))
     }
 }
 
@@ -109,14 +117,17 @@ impl Ends {
     pub(super) async fn find_drivers(&self, control: &ControlClient) {
         loop {
             let next = lock(&self.driven).next();
-            let Some(job) = next else {
+            let Some((job, from)) = next else {
                 self.drivers_wanted.notified().await;
                 continue;
             };
             let page = timeout(ANSWER_WAIT, control.list_jobs(JobId(job.0.saturating_sub(1)), 1)).await;
-            // Without an answer it is asked when the terms are told again.
-            let jobs = page.ok().and_then(Result::ok).map(|page| page.jobs).unwrap_or_default();
-            let driver = jobs.iter().find(|info| info.id == job).map(|info| info.driver_node);
+            let Some(page) = page.ok().and_then(Result::ok) else {
+                lock(&self.driven).add_again(job, from);
+                sleep(UNANSWERED_PAUSE).await;
+                continue;
+            };
+            let driver = page.jobs.iter().find(|info| info.id == job).map(|info| info.driver_node);
             self.inbox.put(Input::Event(Event::DriverFound { job, driver }));
             sleep(DRIVERS_PAUSE).await;
         }
@@ -200,9 +211,21 @@ mod tests {
         let added = (0..1_024).filter(|job| driven.add(JobId(*job), hostile)).count();
         assert_eq!(added, DRIVERS_MAX);
         assert!(driven.add(JobId(5_000), other) && driven.add(JobId(4_000), other));
-        let next: Vec<_> = (0..5).filter_map(|_| driven.next()).map(|job| job.0).collect();
+        let next: Vec<_> = (0..5).filter_map(|_| driven.next()).map(|(job, _)| job.0).collect();
         assert_eq!(next, [0, 5_000, 1, 4_000, 2], "in turns, and in their order");
         assert_eq!(std::iter::from_fn(|| driven.next()).count(), DRIVERS_MAX - 3);
         assert!(driven.of.is_empty());
+    }
+
+    #[test]
+    fn a_question_without_an_answer_has_its_turn_again() {
+        let (one, other, mut driven) = (NodeId(1), NodeId(2), Driven::default());
+        assert!(driven.add(JobId(1), one) && driven.add(JobId(2), one) && driven.add(JobId(3), other));
+        for _ in 0..2 {
+            let (job, from) = driven.next().unwrap();
+            driven.add_again(job, from);
+        }
+        let next: Vec<_> = std::iter::from_fn(|| driven.next()).collect();
+        assert_eq!(next, [(JobId(2), one), (JobId(3), other), (JobId(1), one)]);
     }
 }
