@@ -35,6 +35,8 @@ const GOOD_FOR: Duration = Duration::from_secs(86_400);
 const SLOW_FOR: Duration = Duration::from_secs(3_600);
 /// The time after which whoever needs an answer before it is needed asks again.
 const FRESH_FOR: Duration = Duration::from_secs(600);
+/// The time for which name servers may go on answering with the addresses of the one that had a name before.
+const CACHED_FOR: Duration = Duration::from_secs(60);
 /// The time after which one that was slow waits no longer behind others.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Names whose answers are kept.
@@ -79,6 +81,8 @@ struct Known {
     at: Option<Instant>,
     /// Whether another one has the name since the addresses were found.
     is_of_former: bool,
+    /// When another one last got the name.
+    moved: Option<Instant>,
 }
 
 /// Threads that ask, and questions that wait for one.
@@ -134,17 +138,23 @@ pub async fn addresses(address: &str, whose: Whose) -> io::Result<Vec<SocketAddr
     }
 }
 
-/// The addresses that `host:port` had when it was asked for last, if that was lately; nobody is asked.
-#[must_use]
-pub fn known(address: &str) -> Option<Vec<SocketAddr>> {
+/// The addresses that `host:port` had when it was asked for last, if that was lately: then nobody is asked.
+/// If another one has the name since, it is asked for, for as long as `limit`.
+///
+/// # Errors
+/// The system's, or that the time is over, if the name had no address lately either.
+pub async fn known_or_asked(address: &str, whose: Whose, limit: Duration) -> io::Result<Vec<SocketAddr>> {
     match address.parse() {
-        Ok(address) => Some(vec![address]),
-        Err(_) => NAMES.last(address).filter(|_| !NAMES.is_of_former(address)),
+        Ok(address) => Ok(vec![address]),
+        Err(_) => {
+            let look = |address: String| address.to_socket_addrs().map(Iterator::collect);
+            NAMES.last_or_ask(address, whose, limit, look).await
+        }
     }
 }
 
 /// The addresses of `host:port` may be those of the one that had the name before: another one has it now.
-/// Whoever connects there asks as always, and nobody takes the last answer for a good one until then.
+/// Whoever connects there asks as always, and the last answer is good only while there is no other.
 pub fn has_moved(address: &str) {
     NAMES.has_moved(address);
 }
@@ -189,6 +199,24 @@ impl Names {
                 Ok(last)
             }
             (Err(error), None) => Err(error),
+        }
+    }
+
+    /// The last answer if the name has not moved since, or another one that comes in time, or the last one.
+    async fn last_or_ask(
+        &'static self,
+        address: &str,
+        whose: Whose,
+        limit: Duration,
+        look: impl FnOnce(String) -> io::Result<Found> + Send + 'static,
+    ) -> io::Result<Found> {
+        let last = self.last(address);
+        if let Some(last) = last.as_ref().filter(|_| !self.is_of_former(address)) {
+            return Ok(last.clone());
+        }
+        match timeout(limit, self.ask(address, whose, look)).await {
+            Ok(answer) => answer,
+            Err(over) => last.ok_or_else(|| io::Error::other(over)),
         }
     }
 
@@ -251,14 +279,13 @@ impl Names {
     }
 
     fn is_fresh(&self, address: &str) -> bool {
-        let known = held(&self.known);
-        let last =
-            known.get(address).filter(|known| !known.is_of_former).and_then(|known| known.found.as_ref());
-        last.is_some_and(|(_, at)| at.elapsed() <= FRESH_FOR)
+        held(&self.known).get(address).is_some_and(|known| known.is_fresh(Instant::now()))
     }
 
     fn has_moved(&self, address: &str) {
-        held(&self.known).entry(address.to_owned()).and_modify(|known| known.is_of_former = true);
+        if let Some(known) = held(&self.known).get_mut(address) {
+            (known.is_of_former, known.moved) = (true, Some(Instant::now()));
+        }
     }
 
     fn is_of_former(&self, address: &str) -> bool {
@@ -280,6 +307,20 @@ impl Names {
         if is_slow {
             name.slow = Some(now);
         }
+    }
+}
+
+impl Known {
+    /// Whether the addresses need not be asked for again so far. What came soon after the name had moved may
+    /// have been the answer of a cache.
+    fn is_fresh(&self, now: Instant) -> bool {
+        let Some((_, at)) = self.found.as_ref().filter(|_| !self.is_of_former) else { return false };
+        let is_before = |moved: &Instant| *at < *moved + CACHED_FOR;
+        let good_until = match self.moved.filter(is_before) {
+            Some(moved) => moved + CACHED_FOR,
+            None => *at + FRESH_FOR,
+        };
+        now <= good_until
     }
 }
 

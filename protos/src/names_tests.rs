@@ -55,6 +55,13 @@ async fn a_name_keeps_its_address_while_nobody_answers_for_it() {
     assert_eq!(names.last("head:7"), Some(found()), "it may be there still");
     assert_eq!(names.ask("head:7", Whose::Store, |_| Ok(found())).await.unwrap(), found());
     assert!(names.is_fresh("head:7") && !names.is_of_former("head:7"));
+    // That may have been the answer of a cache.
+    let known = held(&names.known)["head:7"].clone();
+    let settled = known.moved.unwrap() + CACHED_FOR;
+    let later = Duration::from_millis(1);
+    assert!(known.is_fresh(settled) && !known.is_fresh(settled + later));
+    let asked_again = Known { found: Some((found(), settled)), ..known };
+    assert!(asked_again.is_fresh(settled + FRESH_FOR) && !asked_again.is_fresh(settled + FRESH_FOR + later));
     let asking = Arc::new(AtomicUsize::new(0));
     let (silent, asked) = ask_silent(names, "head:7".to_owned(), &asking);
     assert_eq!(asked.await.unwrap().unwrap(), found(), "it is asked for, and not waited for");
@@ -66,6 +73,24 @@ async fn a_name_keeps_its_address_while_nobody_answers_for_it() {
     let moved = other.clone();
     assert_eq!(names.ask("head:7", Whose::Store, |_| Ok(moved)).await.unwrap(), other, "it has another one");
     assert!(names.ask("other:7", Whose::Store, refused).await.is_err());
+}
+
+/// Whoever joins may say that it has the name of another member.
+#[tokio::test]
+async fn a_name_that_another_one_says_it_has_keeps_its_address_while_nobody_answers() {
+    let names: &'static Names = Box::leak(Box::new(Names::new(Duration::from_secs(3_600))));
+    let limit = Duration::from_millis(1);
+    let (end, answer) = channel::<()>();
+    let silent = move |_: String| {
+        let _over = answer.recv();
+        Err(io::Error::other("late"))
+    };
+    let nobody = |_: String| -> io::Result<Found> { unreachable!("it is known") };
+    names.note("worker:7", Some(&found()), false);
+    assert_eq!(names.last_or_ask("worker:7", Whose::Member, limit, nobody).await.unwrap(), found());
+    names.has_moved("worker:7");
+    assert_eq!(names.last_or_ask("worker:7", Whose::Member, limit, silent).await.unwrap(), found());
+    drop(end);
 }
 
 /// All threads of a head that may wait would wait for names.
@@ -218,5 +243,6 @@ async fn addresses_need_no_name_server() {
     let asked = addresses("10.0.0.1:7", Whose::Member).await.unwrap();
     assert_eq!(asked, found());
     assert!(addresses("10.0.0.1", Whose::Member).await.is_err());
-    assert_eq!((known("10.0.0.1:7"), known("10.0.0.1")), (Some(found()), None));
+    assert_eq!(known_or_asked("10.0.0.1:7", Whose::Member, Duration::ZERO).await.unwrap(), found());
+    assert!(is_fresh("10.0.0.1:7") && !is_fresh("10.0.0.1"));
 }

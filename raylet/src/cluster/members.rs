@@ -240,7 +240,10 @@ impl Membership {
             labels: node.labels.clone().into_iter().collect(),
         };
         let Some(peer) = self.peers.add(node) else { return };
-        names::has_moved(&peer.info.listen);
+        // It says itself where it is reached, and the names of control stores are not for it to take.
+        if !self.control.addresses().contains(&peer.info.listen) {
+            names::has_moved(&peer.info.listen);
+        }
         tracing::info!(node = %member.node, "node joined");
         self.inbox.put(Input::Event(Event::MemberJoined(Arc::new(member))));
         let dialing = dial(Arc::clone(&self.peers), self.own.clone(), peer, Arc::clone(&self.inbox));
