@@ -118,12 +118,18 @@ impl Owner {
 /// Objects that are computed again.
 impl Owner {
     /// Computes an object whose bytes are gone again, and before it the arguments that are gone too. An
-    /// object that cannot be computed fails, with the cause for which it was lost.
+    /// object that cannot be computed fails, with the cause for which it was lost. An argument that another
+    /// node owns is asked for there: its owner may know of other copies, or has it computed.
     pub(super) fn recompute(&mut self, slot: Slot<Object>, cause: Option<&str>, out: &mut Vec<Effect>) {
         let mut wanted = vec![slot];
         while let Some(object) = wanted.pop() {
             // The failure of another object may have freed it together with the tasks that failed.
-            if self.references.get(object).is_none_or(|o| o.producer().is_some()) {
+            let Some(entry) = self.references.get(object).filter(|o| o.producer().is_none()) else {
+                continue;
+            };
+            if entry.owner().is_some() {
+                let id = entry.id();
+                self.ask_if_awaited(id, out);
                 continue;
             }
             match self.lineage_task_for(object) {
@@ -236,5 +242,137 @@ impl Owner {
             entry
         };
         task.output_slots().enumerate().map(expect).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Member;
+    use crate::owner::{Ended, Submission};
+    use crate::place::View;
+    use crate::testing::class;
+    use tharsis_types::peer::{DoneOutcome, DoneValue, Message, RemoteState};
+    use tharsis_types::task::Output;
+    use tharsis_types::{
+        Attempt, ClientId, Dependency, JobId, LeaseId, NodeId, RefId, Resources, TaskArgs, TaskClass, TaskId,
+    };
+
+    const ME: NodeId = NodeId(1);
+    const OWNER: NodeId = NodeId(2);
+    const HOLDER: NodeId = NodeId(3);
+
+    fn argument() -> ObjectId {
+        ObjectId::put(TaskId::root(JobId(1)), 0)
+    }
+
+    fn task() -> TaskId {
+        TaskId::root(JobId(1)).child(0)
+    }
+
+    fn output() -> ObjectId {
+        ObjectId::output(task(), 0)
+    }
+
+    /// A ledger with a task that takes an object of `OWNER`, of which `HOLDER` has a copy.
+    struct Ledger {
+        owner: Owner,
+        view: View,
+        out: Vec<Effect>,
+    }
+
+    impl Ledger {
+        fn new() -> Self {
+            let member = Member { node: ME, resources: Resources::default(), labels: Vec::new() };
+            let (owner, view) = (Owner::new(ME, 1 << 20), View::new(member, usize::MAX));
+            let mut ledger = Self { owner, view, out: Vec::new() };
+            let client = ClientId(1);
+            let definition = TaskClass { max_retries: 3, ..TaskClass::clone(&class(1)) };
+            ledger.owner.define_class(client, 0, &Arc::new(definition));
+            let reference = RefId { object: argument(), owner: OWNER };
+            let dependencies = [Dependency { reference, parameter: 0 }].into_iter().collect();
+            let args = TaskArgs { payload: [1].into(), dependencies, ..TaskArgs::default() };
+            let (tokens, task) = ([0].into_iter().collect(), task());
+            let submission =
+                Submission { client, parent: None, depth: 0, deadline: None, class: 0, task, tokens, args };
+            ledger.owner.submit(submission, &mut ledger.out);
+            ledger.told(OWNER);
+            ledger
+        }
+
+        /// The task has run, and may run again.
+        fn kept() -> Self {
+            let mut ledger = Self::new();
+            ledger.runs(0);
+            ledger.out.clear();
+            ledger
+        }
+
+        /// The owner of the argument tells where it is.
+        fn told(&mut self, owner: NodeId) {
+            let state = RemoteState::Stored { len: 8, holders: vec![HOLDER] };
+            self.owner.owner_told(owner, argument(), state, &[], &mut self.out);
+        }
+
+        /// The task is started as this attempt.
+        fn starts(&mut self, attempt: Attempt) -> LeaseId {
+            self.out.clear();
+            self.owner.schedule(1, &mut self.view, &mut self.out);
+            if let [Effect::RequestLease { lease, .. }] = self.out[..] {
+                self.owner.lease_granted(1, lease, ME, &mut Vec::new());
+                self.out.clear();
+                self.owner.schedule(1, &mut self.view, &mut self.out);
+            }
+            let [Effect::Start { lease, task: slot, .. }] = self.out[..] else { panic!("{:?}", self.out) };
+            assert!(self.owner.view_of_attempt(slot, task(), attempt, lease).is_some());
+            lease
+        }
+
+        fn runs(&mut self, attempt: Attempt) {
+            let lease = self.starts(attempt);
+            let value = Output { value: DoneValue::Stored { len: 8 }, nested: Vec::new() };
+            let outcome = DoneOutcome::Returned([value].into_iter().collect());
+            let ended = Ended { lease, task: task(), attempt, run_ns: 1, node: ME };
+            assert!(self.owner.ended(1, &ended, outcome, &mut self.out));
+            self.owner.check(std::iter::empty());
+        }
+
+        /// Questions for the argument that a node was asked.
+        fn asked(&self, node: NodeId) -> usize {
+            let question = Message::ObjectLocate { object: argument() };
+            let question = Effect::Send { to: node, message: question };
+            self.out.iter().filter(|effect| **effect == question).count()
+        }
+    }
+
+    #[test]
+    fn the_owner_of_an_argument_is_asked_for_it_when_a_task_runs_again() {
+        // The copy of the argument that is known here is gone, or could not be read.
+        for is_gone in [true, false] {
+            let mut ledger = Ledger::kept();
+            if is_gone {
+                ledger.owner.copy_changed(HOLDER, argument(), false, &mut ledger.out);
+            } else {
+                ledger.owner.lost(argument(), None, &mut ledger.out);
+            }
+            ledger.owner.lost(output(), None, &mut ledger.out);
+            assert_eq!(ledger.asked(OWNER), 1, "once");
+            assert_eq!(ledger.owner.value_ref(output()), None, "its task waits for the argument");
+            ledger.owner.check(std::iter::empty());
+            ledger.told(OWNER);
+            ledger.runs(1);
+            assert_eq!(ledger.owner.value_ref(output()), Some(&Value::Stored { len: 8 }));
+        }
+    }
+
+    #[test]
+    fn an_argument_whose_owner_is_gone_is_lost_with_what_is_made_of_it() {
+        let mut ledger = Ledger::kept();
+        ledger.owner.node_gone(1, OWNER, &mut ledger.out);
+        ledger.owner.copy_changed(HOLDER, argument(), false, &mut ledger.out);
+        ledger.owner.lost(output(), None, &mut ledger.out);
+        let Some(Value::Failed(failure)) = ledger.owner.value_ref(output()) else { panic!("it has a value") };
+        assert_eq!(failure.root().kind, FailureKind::ObjectLost);
+        ledger.owner.check(std::iter::empty());
     }
 }
