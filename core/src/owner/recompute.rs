@@ -375,4 +375,20 @@ mod tests {
         assert_eq!(failure.root().kind, FailureKind::ObjectLost);
         ledger.owner.check(std::iter::empty());
     }
+
+    #[test]
+    fn an_argument_that_has_another_owner_is_asked_for_there_when_its_task_comes_back() {
+        let mut ledger = Ledger::new();
+        let lease = ledger.starts(0);
+        ledger.owner.node_gone(1, OWNER, &mut ledger.out);
+        ledger.owner.lost(argument(), None, &mut ledger.out);
+        // It was made again on another node, which lends it to this one.
+        let reference = RefId { object: argument(), owner: HOLDER };
+        ledger.owner.adopt(reference, Some(HOLDER), &mut ledger.out).unwrap();
+        ledger.out.clear();
+        ledger.owner.given_back(lease, &[(task(), 0)], false, &mut ledger.out);
+        assert_eq!((ledger.asked(HOLDER), ledger.owner.queued_count()), (1, 0));
+        ledger.told(HOLDER);
+        assert_eq!(ledger.owner.queued_count(), 1);
+    }
 }

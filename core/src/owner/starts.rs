@@ -194,7 +194,7 @@ impl Owner {
         let failure = match (task.is_cancelled(), self.jobs.contains(task.id().job())) {
             (_, true) => super::jobs::job_ended(),
             (true, false) => Arc::new(Failure::new(FailureKind::Cancelled, "cancelled before it started")),
-            (false, false) if self.waits_again(slot) => return,
+            (false, false) if self.waits_again(slot, out) => return,
             (false, false) => return self.requeue_first(slot),
         };
         let failure = self.located_failure(slot, &failure, self.me);
@@ -213,18 +213,22 @@ impl Owner {
     }
 
     /// Makes a task wait if some of its arguments are being computed again; true if so.
-    fn waits_again(&mut self, slot: Slot<Task>) -> bool {
-        let mut missing = 0;
+    fn waits_again(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) -> bool {
+        let mut awaited = Vec::new();
         for (_, object) in self.tasks[slot].dependencies() {
-            if self.references[*object].value().is_none() {
+            let entry = &self.references[*object];
+            if entry.value().is_none() {
+                awaited.push(entry.id());
                 self.references.add_dependent(*object, slot);
-                missing += 1;
             }
         }
-        if 0 < missing {
-            self.tasks.sent_to_waiting(slot, missing);
+        if awaited.is_empty() {
+            return false;
         }
-        0 < missing
+        self.tasks.sent_to_waiting(slot, awaited.len() as u32);
+        // One that was lost with its owner and has another one since was asked for of nobody.
+        awaited.into_iter().for_each(|object| self.ask_if_awaited(object, out));
+        true
     }
 
     /// The node to which a task was sent, if it is sent.
