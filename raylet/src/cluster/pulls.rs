@@ -6,11 +6,12 @@
 
 use super::links::Peers;
 use super::proved::Proved;
+use super::runtime::Tasks;
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -21,15 +22,17 @@ use tharsis_object_store::StoreError;
 use tharsis_object_store::transfer::{ObjectKey, Receiver, TransferError};
 use tharsis_protos::connection::{Called, Credentials};
 use tharsis_protos::message::is_of_machine;
+use tharsis_protos::names::{self, Whose};
 use tharsis_protos::proof::Purpose;
 use tharsis_types::limits::MIB;
 use tharsis_types::{Extent, NodeId, ObjectId};
+use tokio::time::timeout;
 
 /// Threads, and so transfers at a time; the machine asks for no more.
 const THREADS_MAX: usize = 8;
 /// Threads and connections without work end after this long.
 const IDLE_MAX: Duration = Duration::from_secs(5);
-/// The longest time that a connection may take to open.
+/// The longest time that the name of a node, and then a connection, may take.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// Before a sender that is busy is asked again, at first and later.
 const BUSY_PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -87,6 +90,8 @@ enum Broken {
 pub struct Connections {
     peers: Arc<Peers>,
     own: Credentials,
+    /// The runtime on which names are asked for.
+    tasks: Tasks,
     state: Mutex<Known>,
     stopping: AtomicBool,
 }
@@ -113,11 +118,12 @@ pub struct Connection {
 }
 
 impl Pulls {
-    /// A puller without connections; bytes that arrive are written to `arena`.
+    /// A puller without connections; bytes that arrive are written to `arena`. Names are asked for on the
+    /// runtime that runs this.
     #[must_use]
     pub fn new(arena: Arc<Arena>, inbox: Arc<Inbox>, peers: Arc<Peers>, own: Credentials) -> Self {
-        let (state, stopping) = (Mutex::default(), AtomicBool::new(false));
-        let connections = Connections { peers, own, state, stopping };
+        let (tasks, state, stopping) = (Tasks::current(), Mutex::default(), AtomicBool::new(false));
+        let connections = Connections { peers, own, tasks, state, stopping };
         let (queue, work, received_bytes) = (Mutex::default(), Condvar::new(), AtomicU64::new(0));
         let shared = Shared { arena, inbox, connections, queue, work, received_bytes };
         Self { shared: Arc::new(shared), threads: Mutex::default() }
@@ -301,7 +307,7 @@ impl Connections {
         drop(state);
         let failed =
             |cause: String| NotConnected::Failed(format!("cannot connect to {}: {cause}", peer.info.listen));
-        let stream = open(&peer.info.listen).map_err(|e| failed(e.to_string()))?;
+        let stream = open(&self.tasks, &peer.info.listen).map_err(|e| failed(e.to_string()))?;
         let handle = stream.try_clone().map_err(|e| failed(e.to_string()))?;
         let called = Called::Node(node.0);
         let stream = self.own.meet_blocking(stream, called, Purpose::Transfers);
@@ -351,10 +357,15 @@ impl Known {
     }
 }
 
-/// Opens a connection to the first address of a node that accepts one.
-fn open(listen: &str) -> io::Result<TcpStream> {
+/// Opens a connection to the first address of a node that accepts one. Names have the addresses that they had
+/// while nobody answers for them, and a member whose name server is slow holds up no others.
+fn open(tasks: &Tasks, listen: &str) -> io::Result<TcpStream> {
+    let name = listen.to_owned();
+    let asked = async move { timeout(CONNECT_WAIT, names::addresses(&name, Whose::Member)).await };
+    let found = tasks.ask(asked).map_err(|ended| io::Error::other(ended.message))?;
+    let found = found.unwrap_or_else(|_late| Err(io::Error::other("nobody answers for its name")))?;
     let mut failed = io::Error::other("it resolves to no address of a machine");
-    for address in listen.to_socket_addrs()?.filter(|address| is_of_machine(address.ip())) {
+    for address in found.into_iter().filter(|address| is_of_machine(address.ip())) {
         match TcpStream::connect_timeout(&address, CONNECT_WAIT) {
             Ok(stream) => return Ok(stream),
             Err(cause) => failed = cause,
@@ -362,6 +373,7 @@ fn open(listen: &str) -> io::Result<TcpStream> {
     }
     Err(failed)
 }
+
 /// Asks a sender again while it is busy, at most for a time.
 fn patiently<T>(
     mut ask: impl FnMut() -> Result<T, NotConnected>,
@@ -386,6 +398,19 @@ fn patiently<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::network_runtime;
+    use std::net::TcpListener;
+
+    #[test]
+    fn the_name_of_a_sender_is_asked_for_where_answers_are_kept() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listen = format!("localhost:{}", listener.local_addr().unwrap().port());
+        let runtime = network_runtime(2).unwrap();
+        let tasks = runtime.block_on(async { Tasks::current() });
+        assert!(!names::is_fresh(&listen));
+        open(&tasks, &listen).unwrap();
+        assert!(names::is_fresh(&listen));
+    }
 
     #[test]
     fn a_sender_that_is_busy_is_asked_again_and_left_in_the_end() {
