@@ -4,8 +4,9 @@ use super::Node;
 use super::runs::{ArgumentValue, Lent, Origin, Run, RunView, Told};
 use crate::Now;
 use crate::event::{Action, Value};
-use crate::owner::{Task, decline, value_told};
+use crate::owner::{Task, decline, unknown_argument, value_told};
 use crate::slab::Slot;
+use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::peer::{Message, PushedTask};
 use tharsis_types::task::Role;
@@ -104,7 +105,7 @@ impl Node {
             let reference = needed.dependency.reference;
             let object = reference.object;
             let Some(slot) = self.owner.adopt(reference, Some(from), &mut self.effects) else {
-                freed = Some(object);
+                freed = Some(needed.dependency);
                 decline(from, &needed.nested, &mut self.effects);
                 continue;
             };
@@ -130,9 +131,10 @@ impl Node {
         let run = Run::new(client, key, attempt, &pushed.class, Origin::Lent(Box::new(lent)));
         match freed {
             None => self.stage(run, out),
-            Some(object) => {
+            Some(argument) => {
                 let slot = self.runs.insert(run);
-                self.arguments_lost(slot, object, None, out);
+                let failure = Arc::new(unknown_argument(pushed.task.job(), argument));
+                self.arguments_refused(slot, failure, out);
             }
         }
     }

@@ -112,6 +112,7 @@ pub use schedule::Pending;
 pub use starts::StartView;
 pub use steps::GraphSubmitter;
 pub use submit::Submission;
+pub(crate) use submit::unknown_argument;
 pub use tasks::{LineageUsage, Task};
 
 use crate::slab::Slot;

@@ -6,7 +6,7 @@
 
 use super::graphs::{Graph, Member, StepClass, Submitter};
 use super::tasks::{Inputs, NewTask, OutputSlots};
-use super::{Effect, Object, Owner, Task, dependency_failure};
+use super::{Effect, Object, Owner, Task, dependency_failure, unknown_argument};
 use crate::Now;
 use crate::event::Value;
 use crate::slab::Slot;
@@ -398,8 +398,9 @@ impl Owner {
             let parameter = self.graphs[member.graph].parameter(at);
             let consumed = self.graphs[member.graph].consume(at);
             let Some(object) = consumed.object else {
-                let unknown =
-                    consumed.reference.map(|reference| self.unknown_reference(task, reference, parameter));
+                let job = self.tasks[task].id().job();
+                let argument = consumed.reference.map(|reference| Dependency { reference, parameter });
+                let unknown = argument.map(|argument| unknown_argument(job, argument));
                 failed = failed.or(unknown.filter(|_| parameter != Dependency::NESTED));
                 continue;
             };

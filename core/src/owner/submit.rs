@@ -9,7 +9,7 @@ use crate::event::{Tokens, Value};
 use crate::slab::Slot;
 use std::sync::Arc;
 use tharsis_types::task::Role;
-use tharsis_types::{ClientId, Dependency, Failure, FailureKind, ObjectId, Placement, RefId, TaskId};
+use tharsis_types::{ClientId, Dependency, Failure, FailureKind, JobId, ObjectId, Placement, RefId, TaskId};
 
 /// A submission as the ledger needs it.
 #[derive(Debug)]
@@ -196,7 +196,7 @@ impl Owner {
         let (mut missing, mut failed) = (0, None);
         for dependency in dependencies {
             let Some(object) = self.references.adopt(dependency.reference, None, out) else {
-                failed = Some(self.unknown_reference(slot, dependency.reference, dependency.parameter));
+                failed = Some(unknown_argument(self.tasks[slot].id().job(), *dependency));
                 continue;
             };
             inputs.dependencies.push((*dependency, object));
@@ -229,20 +229,20 @@ impl Owner {
             }
         }
     }
+}
 
-    /// The failure of a task one of whose arguments is not known any more.
-    pub(super) fn unknown_reference(&self, slot: Slot<Task>, reference: RefId, parameter: u16) -> Failure {
-        let object = reference.object;
-        let unknown = if self.tasks[slot].id().job() == object.task.job() {
-            Failure::new(FailureKind::ObjectFreed, format!("argument {object} was freed"))
-        } else {
-            let text = format!("argument {object} belongs to another session");
-            Failure::new(FailureKind::InvalidReference, text)
-        };
-        match parameter {
-            Dependency::ACTOR => call_refused(&unknown),
-            Dependency::GROUP => removed(),
-            _ => unknown,
-        }
+/// The failure of a task of a job one of whose arguments its owner, which is this node, does not know.
+pub(crate) fn unknown_argument(job: JobId, argument: Dependency) -> Failure {
+    let object = argument.reference.object;
+    let unknown = if job == object.task.job() {
+        Failure::new(FailureKind::ObjectFreed, format!("argument {object} was freed"))
+    } else {
+        let text = format!("argument {object} belongs to another session");
+        Failure::new(FailureKind::InvalidReference, text)
+    };
+    match argument.parameter {
+        Dependency::ACTOR => call_refused(&unknown),
+        Dependency::GROUP => removed(),
+        _ => unknown,
     }
 }
