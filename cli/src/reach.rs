@@ -270,3 +270,26 @@ pub fn refused(address: &str, error: &CallError) -> anyhow::Error {
 fn is_shut_out(error: &CallError) -> bool {
     matches!(error.refusal_code(), Some(RefusalCode::Unauthenticated | RefusalCode::PermissionDenied))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A node that was stopped, at which as many wait as it lets wait: nobody is told whose socket it is.
+    #[test]
+    fn a_process_that_hangs_is_found_by_the_path_of_its_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("private").join("node.sock");
+        let listening = local_socket::bind(&socket).unwrap();
+        rustix::net::listen(&listening, 1).unwrap();
+        let mut waiting = Vec::new();
+        while let Ok(stream) = local_socket::connect(&socket, Duration::from_millis(20)) {
+            waiting.push(stream);
+            assert!(waiting.len() < 10, "it lets few wait");
+        }
+        let me = std::process::id();
+        assert_eq!((listener(&socket), owner(&socket)), (Some(me), Some(me)));
+        drop((listening, waiting));
+        assert_eq!((listener(&socket), owner(&socket)), (None, None));
+    }
+}
