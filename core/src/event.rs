@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tharsis_types::peer::{DoneValue, Message, Packet};
 use tharsis_types::task::Outcome;
 use tharsis_types::{
-    ClientId, Extent, Failure, GraphPart, JobId, NodeId, ObjectId, Quota, RefId, Resources, SmallBytes,
-    TaskArgs, TaskClass, TaskId,
+    ClientId, Extent, Failure, GraphPart, JobId, JobTerms, NodeId, ObjectId, Quota, RefId, Resources,
+    SmallBytes, TaskArgs, TaskClass, TaskId,
 };
 
 /// The value of an object, once it is known.
@@ -159,6 +159,8 @@ pub enum Event {
         job: JobId,
         /// The node of its driver.
         driver: Option<NodeId>,
+        /// The terms that this one gave, if its release notes them.
+        terms: Option<JobTerms>,
     },
     /// A driver connected.
     DriverJoined {

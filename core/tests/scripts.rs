@@ -52,8 +52,8 @@ use tharsis_types::peer::{
 };
 use tharsis_types::task::{CallRules, Output, Role};
 use tharsis_types::{
-    ClientId, Dependency, Extent, Failure, FailureKind, FunctionId, GroupSpec, JobId, LeaseId, NodeId,
-    ObjectId, Placement, RefId, Resources, RetryOn, Strategy, TaskArgs, TaskClass, TaskId,
+    ClientId, Dependency, Extent, Failure, FailureKind, FunctionId, GroupSpec, JobId, JobTerms, LeaseId,
+    NodeId, ObjectId, Placement, Quota, RefId, Resources, RetryOn, Strategy, TaskArgs, TaskClass, TaskId,
 };
 
 #[test]
@@ -119,8 +119,8 @@ struct World {
     packets: Vec<(String, String, Packet)>,
     /// Number of messages that one node has received from another.
     heard: BTreeMap<(String, String), u64>,
-    /// The nodes of the drivers of jobs that run.
-    driven: BTreeMap<JobId, String>,
+    /// The nodes of the drivers of jobs that run, and the terms that these gave.
+    driven: BTreeMap<JobId, (String, JobTerms)>,
     said: String,
 }
 
@@ -157,8 +157,9 @@ impl World {
             ("driver", [name, host]) => {
                 let job = JobId(number(&options, "job", 1) as u32);
                 let client = self.add_client(name, host, job);
-                self.driven.insert(job, host.to_string());
-                let quota = options.get("quota").map(|quota| quota.parse().unwrap());
+                let quota: Option<Quota> = options.get("quota").map(|quota| quota.parse().unwrap());
+                let terms = JobTerms { weight: 100, quota: quota.clone() };
+                self.driven.insert(job, (host.to_string(), terms));
                 self.feed(host, Event::DriverJoined { client, job, weight: 100, quota });
             }
             ("submit", [client, task, class]) => {
@@ -609,7 +610,7 @@ impl World {
 
     fn die(&mut self, host: &str, is_heard: bool) {
         self.hosts.remove(host);
-        self.driven.retain(|_, of| of != host);
+        self.driven.retain(|_, (of, _)| of != host);
         self.packets.retain(|(from, to, _)| from != host && to != host);
         for other in self.hosts.keys().filter(|_| is_heard).cloned().collect::<Vec<_>>() {
             self.feed(&other, Event::MemberLeft { node: node_id(host) });
@@ -686,14 +687,15 @@ impl World {
             }
             Operation::Discard(object) => format!("discard {}", self.name(object)),
             Operation::FindDriver { job, .. } => {
-                let driver = self.driven.get(&job).map(|host| node_id(host));
-                self.feed(host, Event::DriverFound { job, driver });
+                let found = self.driven.get(&job).map(|(host, terms)| (node_id(host), terms.clone()));
+                let (driver, terms) = found.unzip();
+                self.feed(host, Event::DriverFound { job, driver, terms });
                 return None;
             }
             Operation::FreeBlocks(extent) => format!("free blocks {}+{}", extent.offset, extent.len),
             Operation::FindMember(node) => format!("ask whether {} is a member", node_name(node)),
             Operation::ForgetJob { job } => {
-                if self.driven.get(&job).is_some_and(|of| of == host) {
+                if self.driven.get(&job).is_some_and(|(of, _)| of == host) {
                     self.driven.remove(&job);
                 }
                 format!("forget job {}", job.0)

@@ -27,8 +27,8 @@ use tharsis_types::peer::{
 };
 use tharsis_types::task::{Output, Role};
 use tharsis_types::{
-    ClientId, Dependency, Extent, Failure, FailureKind, FunctionId, JobId, JobQuota, LeaseId, NodeId,
-    ObjectId, Placement, RefId, Resources, TaskArgs, TaskClass, TaskId,
+    ClientId, Dependency, Extent, Failure, FailureKind, FunctionId, JobId, JobQuota, JobTerms, LeaseId,
+    NodeId, ObjectId, Placement, RefId, Resources, TaskArgs, TaskClass, TaskId,
 };
 
 const A: NodeId = NodeId(1);
@@ -186,7 +186,8 @@ fn the_node_of_the_driver_is_asked_for_where_others_give_a_job_a_quota() {
     assert!(!said.contains(&find), "{said:?}");
     world.hear(A, Message::LeaseReturned { lease: LeaseId(3) });
     assert!(world.host.starts.is_empty(), "they wait for parts of the quota");
-    world.feed(Event::DriverFound { job: CLAIMED, driver: Some(A) });
+    let terms = Some(JobTerms { weight: 100, quota: None });
+    world.feed(Event::DriverFound { job: CLAIMED, driver: Some(A), terms });
     assert_eq!(world.host.node.held_of_quota(CLAIMED), None);
     assert_eq!(world.host.starts.len(), 2, "they are placed");
     world.hear(C, claim(CLAIMED));

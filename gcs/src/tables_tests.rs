@@ -97,6 +97,7 @@ fn job(id: u32, request: u8) -> JobRecord {
             entrypoint: String::new(),
             started_unix_ms: 0,
             end: None,
+            terms: None,
         },
         request: [request; 16],
     }
@@ -377,6 +378,7 @@ fn records_of_other_releases_are_read() {
     );
     let read: JobRecord = parse(&entry(&job)).unwrap();
     assert_eq!((read.info.id, read.info.end.is_some(), read.request[15]), (JobId(3), true, 16));
+    assert_eq!(read.info.terms, None, "before they were noted");
     // This release writes what is recorded here.
     assert_eq!(
         serde_json::from_slice::<serde_json::Value>(&json(b"k", &read).unwrap()).unwrap(),

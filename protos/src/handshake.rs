@@ -15,7 +15,7 @@ use tharsis_types::limits::CLIENTS_MAX;
 use tharsis_types::{ClientId, Failure, FunctionId, JobId, NodeId, ObjectId, Quota, TaskId};
 
 /// Changes whenever records or handshakes change.
-pub const PROTOCOL_VERSION: u32 = 16;
+pub const PROTOCOL_VERSION: u32 = 17;
 /// First bytes of every hello; anything else is cut off.
 pub const HELLO_MAGIC: [u8; 8] = *b"THARSIS\x02";
 /// Bytes of a handshake frame at most (a table of functions is the largest part).

@@ -34,7 +34,7 @@ use tharsis_protos::inventory::Inventory;
 use tharsis_protos::listing::{Listing, Table};
 use tharsis_protos::report::{PastRow, Report, STORY_LINE_BYTES_MAX, Story};
 use tharsis_types::limits::JOB_WEIGHT_MAX;
-use tharsis_types::{BadQuota, ClientId, Failure, FailureKind, JobId, NodeId};
+use tharsis_types::{BadQuota, ClientId, Failure, FailureKind, JobId, JobTerms, NodeId};
 
 /// The longest time that a client may take for its part of the handshake.
 const HANDSHAKE_WAIT: Duration = Duration::from_secs(5);
@@ -61,6 +61,8 @@ pub struct NewJob {
     pub namespace: String,
     /// Its program.
     pub executable: Executable,
+    /// Its share and its bounds.
+    pub terms: JobTerms,
 }
 
 /// State that the socket's threads share.
@@ -367,12 +369,12 @@ impl ClientAcceptor {
                     Failure::new(FailureKind::InvalidArgument, text)
                 })?;
                 let executable = Executable::new(program.into(), PathBuf::from(executable));
-                let new = NewJob { name: job_name, namespace, executable };
+                let terms = JobTerms { weight: weight.clamp(1, JOB_WEIGHT_MAX), quota };
+                let new = NewJob { name: job_name, namespace, executable, terms };
                 let job = (self.register_job)(&new)?;
                 let functions = function_table(&hello.functions);
-                let NewJob { name, namespace, executable } = new;
+                let NewJob { name, namespace, executable, terms: JobTerms { weight, quota } } = new;
                 self.registry.add_job(job, Job { executable, name, namespace, functions: hello.functions });
-                let weight = weight.clamp(1, JOB_WEIGHT_MAX);
                 let joined = Event::DriverJoined { client, job, weight, quota };
                 Ok((Facts { job, functions, pid }, joined, Kind::Driver))
             }

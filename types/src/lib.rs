@@ -31,6 +31,6 @@ pub use failure::{Executed, Failure, FailureKind};
 pub use graph::{GraphInput, GraphPart, GraphResult, GraphStep};
 pub use group::{BundleNodes, GroupSpec, Strategy};
 pub use ids::{Attempt, ClientId, CodeUnitId, FunctionId, JobId, LeaseId, NodeId, NotAnId, ObjectId, TaskId};
-pub use quota::{BadQuota, JobQuota, Quota};
+pub use quota::{BadQuota, JobQuota, JobTerms, Quota};
 pub use resources::{BadResource, Resources};
 pub use task::{Dependency, Placement, RefId, RetryOn, TaskArgs, TaskClass};

@@ -31,6 +31,15 @@ pub struct JobQuota {
     pub quota: Quota,
 }
 
+/// The share and the bounds of a job, as its driver gave them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobTerms {
+    /// Share of a node that the job gets beside others.
+    pub weight: u32,
+    /// The most that it may hold at once, if that is bounded.
+    pub quota: Option<Quota>,
+}
+
 /// Why a text is no quota.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadQuota {

@@ -339,7 +339,7 @@ impl Node {
             }
             Event::CopyLost { object } => self.copy_lost(object, out),
             Event::DrainWanted { within } => self.begin_drain(now, within, out),
-            Event::DriverFound { job, driver } => self.driver_found(job, driver, out),
+            Event::DriverFound { job, driver, terms } => self.driver_found(job, driver, terms, out),
             Event::DriverJoined { client, job, weight, quota } => {
                 self.joined(client, job, weight, quota, out)
             }

@@ -1,17 +1,18 @@
 //! Terms of jobs, their weights and quotas, as the nodes say them that ask for leases.
 //!
-//! All nodes say the same of a job, but a member can say what it likes. The node of the driver is believed.
-//! As long as that is not known here, the first that speaks is believed, and what others say otherwise is
-//! kept. The control store is asked for the driver when two say different things, or when a quota is said:
-//! the job waits for parts of it, which come from the node of its driver alone. That node may never speak
-//! here: then whoever says that it gives the parts of a quota is believed, and not who says that there is no
-//! bound.
+//! All nodes say the same of a job, but a member can say what it likes. The record of the job in the control
+//! store has the node of its driver and the terms that this one gave: once they are known here, nothing else
+//! counts. Until then the first that speaks is believed. The store is asked when two say different things, or
+//! when a quota is said: the job waits for parts of it, which come from the node of its driver alone.
+//!
+//! The record of a node of a former release has no terms. Then that node is believed when it speaks here, and
+//! nobody who has not spoken before it is known.
 //!
 //! | terms of a job | enter by | leave by |
 //! |---|---|---|
 //! | of the driver here | [`Terms::begins`] | [`Terms::forget`] |
-//! | of the first, driver unknown | [`Terms::heard`] | [`Terms::driver_found`], `forget`, [`Terms::leave_out`] |
-//! | driver known | `driver_found` | `forget`, `leave_out` |
+//! | of the first that spoke | [`Terms::heard`] | [`Terms::driver_found`], `heard`, `forget`, [`Terms::leave_out`] |
+//! | of the driver elsewhere | `driver_found`, `heard` | `forget`, `leave_out` |
 //!
 //! A member can ask for leases of jobs that never come. So those of which nothing is here are left out when
 //! they have become many.
@@ -25,12 +26,10 @@ use super::Node;
 use crate::event::{Action, Operation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tharsis_types::{JobId, JobQuota, NodeId};
+use tharsis_types::{JobId, JobQuota, JobTerms, NodeId};
 
 /// Jobs that are kept, whatever is here of them.
 const KEPT_MIN: usize = 64;
-/// Nodes whose terms of one job are kept until its driver is known.
-const RIVALS_MAX: usize = 8;
 
 /// The weight and the quota of a job, as a node says them.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,13 +48,12 @@ pub(super) struct Terms {
 
 #[derive(Debug)]
 struct Job {
+    /// The terms that hold.
+    said: Said,
     /// The node of the driver, if it is known.
     driver: Option<NodeId>,
-    /// The terms that hold, and the node that said them.
-    by: NodeId,
-    said: Said,
-    /// The terms that other nodes have said otherwise.
-    rivals: Vec<(NodeId, Said)>,
+    /// Whether the terms are those that the driver gave.
+    is_final: bool,
     /// Whether the control store is being asked.
     is_asked: bool,
 }
@@ -72,7 +70,7 @@ pub(super) struct Heard {
 impl Terms {
     /// A job begins at this node: whatever members have said of it, and will say.
     pub(super) fn begins(&mut self, job: JobId, me: NodeId, said: Said) {
-        let begun = Job { driver: Some(me), by: me, said, rivals: Vec::new(), is_asked: false };
+        let begun = Job { said, driver: Some(me), is_final: true, is_asked: false };
         self.jobs.insert(job, begun);
     }
 
@@ -80,44 +78,35 @@ impl Terms {
     fn heard(&mut self, job: JobId, from: NodeId, said: Said) -> Heard {
         let Some(known) = self.jobs.get_mut(&job) else {
             let is_asked = said.quota.is_some();
-            let new = Job { driver: None, by: from, said: said.clone(), rivals: Vec::new(), is_asked };
+            let new = Job { said: said.clone(), driver: None, is_final: false, is_asked };
             self.jobs.insert(job, new);
             return Heard { holds: Some(said), asks: is_asked };
         };
         match known.driver {
-            Some(driver) if known.by == driver => Heard::default(),
-            // Those of the driver never change: what it says first stays.
-            Some(driver) if driver == from => Heard { holds: known.set(from, said), asks: false },
-            Some(driver) if said.names(driver) && !known.said.names(driver) => {
-                Heard { holds: known.set(from, said), asks: false }
-            }
+            _ if known.is_final => Heard::default(),
+            Some(driver) if driver == from => Heard { holds: known.set(said), asks: false },
             Some(_) => Heard::default(),
-            None => Heard { holds: None, asks: known.is_doubted(from, said) },
+            None => {
+                let asks = !known.is_asked && (known.said != said || said.quota.is_some());
+                known.is_asked |= asks;
+                Heard { holds: None, asks }
+            }
         }
     }
 
-    /// The control store says where the driver of a job is, or that it does not know the job so far. Returns
-    /// the terms that hold from now on, if these are others.
-    fn driver_found(&mut self, job: JobId, driver: Option<NodeId>) -> Option<Said> {
+    /// The control store says where the driver of a job is and which terms it gave, or that it does not know
+    /// the job so far. Returns the terms that hold from now on, if these are others.
+    fn driver_found(&mut self, job: JobId, driver: Option<NodeId>, terms: Option<JobTerms>) -> Option<Said> {
         let known = self.jobs.get_mut(&job)?;
         known.is_asked = false;
-        let driver = driver.filter(|_| known.driver.is_none())?;
-        known.driver = Some(driver);
-        let mut rivals = std::mem::take(&mut known.rivals);
-        if known.by == driver {
-            return None;
-        }
-        if let Some(at) = rivals.iter().position(|(node, _)| *node == driver) {
-            return known.set(driver, rivals.swap_remove(at).1);
-        }
-        if known.said.names(driver) {
-            return None;
-        }
-        if let Some((node, said)) = rivals.into_iter().find(|(_, said)| said.names(driver)) {
-            return known.set(node, said);
+        let home = driver.filter(|_| !known.is_final)?;
+        known.driver = Some(home);
+        if let Some(JobTerms { weight, quota }) = terms {
+            let quota = quota.map(|quota| Arc::new(JobQuota { home, quota }));
+            return known.set(Said { weight, quota });
         }
         // Another node has spoken for the driver, which gives the parts of its quota.
-        let is_false = known.said.quota.as_ref().is_some_and(|terms| terms.home != driver);
+        let is_false = known.said.quota.as_ref().is_some_and(|terms| terms.home != home);
         is_false.then(|| {
             known.said.quota = None;
             known.said.clone()
@@ -143,43 +132,21 @@ impl Terms {
         gone
     }
 
-    /// Asserts that nothing is kept for an answer that has come.
+    /// Asserts that the driver is known of each job whose terms it gave.
     pub(super) fn check(&self) {
         for (job, known) in &self.jobs {
-            assert!(known.rivals.len() <= RIVALS_MAX, "too many terms of {job} are kept");
-            assert!(known.driver.is_none() || known.rivals.is_empty(), "the driver of {job} is known");
+            assert!(known.driver.is_some() || !known.is_final, "the driver of {job} is not known");
         }
-    }
-}
-
-impl Said {
-    /// Whether the job has a quota, and this node gives the parts. It gives no more than there is, whatever
-    /// was said of the amounts, so as long as it says nothing itself this is believed rather than that the
-    /// job has no bound.
-    fn names(&self, driver: NodeId) -> bool {
-        self.quota.as_ref().is_some_and(|terms| terms.home == driver)
     }
 }
 
 impl Job {
-    /// The node of the driver has spoken; returns the terms if they are others than those that held.
-    fn set(&mut self, driver: NodeId, said: Said) -> Option<Said> {
+    /// The terms that the driver gave are known; returns them if they are others than those that held.
+    fn set(&mut self, said: Said) -> Option<Said> {
+        self.is_final = true;
         let differs = self.said != said;
-        (self.by, self.said) = (driver, said);
+        self.said = said;
         differs.then(|| self.said.clone())
-    }
-
-    /// A node speaks of which it is not known whether it is that of the driver. Whether to ask.
-    fn is_doubted(&mut self, from: NodeId, said: Said) -> bool {
-        let asks = !self.is_asked && (self.said != said || self.said.quota.is_some());
-        self.is_asked |= asks;
-        if from != self.by && self.said != said {
-            self.rivals.retain(|(node, _)| *node != from);
-            if self.rivals.len() < RIVALS_MAX {
-                self.rivals.push((from, said));
-            }
-        }
-        asks
     }
 }
 
@@ -200,9 +167,16 @@ impl Node {
         }
     }
 
-    /// The control store says where the driver of a job is, or that it does not know the job.
-    pub(super) fn driver_found(&mut self, job: JobId, driver: Option<NodeId>, out: &mut Vec<Action>) {
-        let holds = self.terms.driver_found(job, driver);
+    /// The control store says where the driver of a job is and which terms it gave, or that it does not know
+    /// the job.
+    pub(super) fn driver_found(
+        &mut self,
+        job: JobId,
+        driver: Option<NodeId>,
+        terms: Option<JobTerms>,
+        out: &mut Vec<Action>,
+    ) {
+        let holds = self.terms.driver_found(job, driver, terms);
         self.terms_hold(job, holds, out);
     }
 
@@ -267,63 +241,62 @@ mod tests {
     const NOTHING: Heard = Heard { holds: None, asks: false };
     const ASKS: Heard = Heard { holds: None, asks: true };
 
+    fn record(weight: u32, quota: Option<&str>) -> Option<JobTerms> {
+        Some(JobTerms { weight, quota: quota.map(|text| text.parse().unwrap()) })
+    }
+
     #[test]
-    fn the_node_of_the_driver_is_believed_whoever_speaks_first() {
+    fn the_record_of_a_job_is_believed_whoever_speaks_first() {
         let mut terms = Terms::default();
         assert_eq!(terms.heard(JOB, LIAR, said(1, None)), holds(said(1, None)));
         assert_eq!(terms.heard(JOB, OTHER, said(1, None)), NOTHING, "nobody says otherwise");
         assert_eq!(terms.heard(JOB, HOME, said(300, None)), ASKS);
         assert_eq!(terms.heard(JOB, OTHER, said(7, None)), NOTHING, "it is asked already");
-        assert_eq!(terms.driver_found(JOB, Some(HOME)), Some(said(300, None)));
+        assert_eq!(terms.driver_found(JOB, Some(HOME), record(300, None)), Some(said(300, None)));
         terms.check();
-        assert_eq!(terms.heard(JOB, LIAR, said(1, None)), NOTHING);
-        assert_eq!(terms.heard(JOB, HOME, said(300, None)), NOTHING);
-        assert_eq!(terms.heard(JOB, HOME, said(200, None)), NOTHING, "it never changes");
-    }
-
-    #[test]
-    fn a_quota_is_that_of_the_driver_or_none() {
-        let mut terms = Terms::default();
-        let heard = terms.heard(JOB, LIAR, said(7, Some(LIAR)));
-        assert_eq!(heard, Heard { holds: Some(said(7, Some(LIAR))), asks: true });
-        assert_eq!(terms.driver_found(JOB, None), None, "it is too early");
-        assert_eq!(terms.heard(JOB, LIAR, said(7, Some(LIAR))), ASKS);
-        assert_eq!(terms.driver_found(JOB, Some(HOME)), Some(said(7, None)), "it gives no part");
-        assert_eq!(terms.heard(JOB, HOME, said(100, Some(HOME))), holds(said(100, Some(HOME))));
-        assert_eq!(terms.driver_found(JOB, Some(LIAR)), None, "it is known");
-        terms.check();
+        for node in [LIAR, OTHER, HOME] {
+            assert_eq!(terms.heard(JOB, node, said(1, Some(HOME))), NOTHING);
+        }
+        assert_eq!(terms.driver_found(JOB, Some(LIAR), record(1, None)), None, "it is known");
     }
 
     /// The driver's node never asks here: tasks of the job run at another one, which does.
     #[test]
-    fn a_member_takes_no_quota_off_a_job_whose_driver_has_not_spoken() {
-        let honest = said(300, Some(HOME));
-        let mut terms = Terms::default();
-        assert_eq!(terms.heard(JOB, LIAR, said(1, None)), holds(said(1, None)));
-        assert_eq!(terms.heard(JOB, OTHER, honest.clone()), ASKS);
-        assert_eq!(terms.driver_found(JOB, Some(HOME)), Some(honest.clone()));
-        assert_eq!(terms.heard(JOB, LIAR, said(1, None)), NOTHING);
-        assert_eq!(terms.heard(JOB, LIAR, said(1, Some(LIAR))), NOTHING);
-        assert_eq!(terms.heard(JOB, HOME, said(200, Some(HOME))), holds(said(200, Some(HOME))));
-        // It is asked for before anybody honest has spoken.
-        for lie in [said(1, None), said(1, Some(LIAR))] {
-            let mut terms = Terms::default();
-            terms.heard(JOB, LIAR, lie);
-            terms.heard(JOB, LIAR, said(2, None));
-            terms.driver_found(JOB, Some(HOME));
-            assert_eq!(terms.heard(JOB, OTHER, honest.clone()), holds(honest.clone()));
-            assert_eq!(terms.heard(JOB, LIAR, said(1, None)), NOTHING);
-            terms.check();
+    fn a_member_gives_a_job_no_quota_takes_none_off_and_gives_it_no_other() {
+        let lies = [said(1, None), said(1, Some(LIAR)), said(1, Some(HOME)), {
+            let quota = JobQuota { home: HOME, quota: "memory=1TB".parse().unwrap() };
+            Said { weight: 1, quota: Some(Arc::new(quota)) }
+        }];
+        for (honest, given) in [(said(300, None), None), (said(300, Some(HOME)), Some("cpus=1"))] {
+            for lie in &lies {
+                for is_first in [true, false] {
+                    let mut terms = Terms::default();
+                    let (first, second) = ((LIAR, lie.clone()), (OTHER, honest.clone()));
+                    let order = if is_first { [first, second] } else { [second, first] };
+                    for (node, said) in order {
+                        terms.heard(JOB, node, said);
+                    }
+                    assert!(terms.jobs[&JOB].is_asked, "{lie:?} beside {honest:?}");
+                    terms.driver_found(JOB, Some(HOME), record(300, given));
+                    assert_eq!(terms.heard(JOB, LIAR, lie.clone()), NOTHING);
+                    assert_eq!(terms.jobs[&JOB].said, honest);
+                    terms.check();
+                }
+            }
         }
     }
 
     #[test]
-    fn the_first_that_spoke_stays_where_the_driver_has_not_spoken() {
+    fn the_node_of_the_driver_is_believed_if_its_record_has_no_terms() {
         let mut terms = Terms::default();
-        let honest = said(300, Some(HOME));
-        assert_eq!(terms.heard(JOB, OTHER, honest.clone()), Heard { holds: Some(honest), asks: true });
-        assert_eq!(terms.heard(JOB, LIAR, said(1, None)), NOTHING);
-        assert_eq!(terms.driver_found(JOB, Some(HOME)), None);
+        let heard = terms.heard(JOB, LIAR, said(7, Some(LIAR)));
+        assert_eq!(heard, Heard { holds: Some(said(7, Some(LIAR))), asks: true });
+        assert_eq!(terms.driver_found(JOB, None, None), None, "it is too early");
+        assert_eq!(terms.heard(JOB, LIAR, said(7, Some(LIAR))), ASKS);
+        assert_eq!(terms.driver_found(JOB, Some(HOME), None), Some(said(7, None)), "it gives no part");
+        assert_eq!(terms.heard(JOB, OTHER, said(1, Some(HOME))), NOTHING);
+        assert_eq!(terms.heard(JOB, HOME, said(100, Some(HOME))), holds(said(100, Some(HOME))));
+        assert_eq!(terms.heard(JOB, HOME, said(200, Some(HOME))), NOTHING, "it never changes");
         terms.check();
     }
 
@@ -333,7 +306,7 @@ mod tests {
         terms.heard(JOB, LIAR, said(1, Some(LIAR)));
         terms.begins(JOB, HOME, said(100, None));
         assert_eq!(terms.heard(JOB, LIAR, said(1, Some(LIAR))), NOTHING);
-        assert_eq!(terms.driver_found(JOB, Some(LIAR)), None, "it was asked before the driver came");
+        assert_eq!(terms.driver_found(JOB, Some(LIAR), record(1, None)), None, "it was asked before");
         terms.check();
     }
 
@@ -353,14 +326,5 @@ mod tests {
         }
         assert!((1..=100).all(|number| terms.jobs.contains_key(&JobId(number))), "something is here of them");
         assert!(looks.get() < 30_000, "{} looks", looks.get());
-    }
-
-    #[test]
-    fn the_terms_that_are_kept_for_one_job_are_few() {
-        let mut terms = Terms::default();
-        for node in 1..=100 {
-            terms.heard(JOB, NodeId(node), said(node as u32, None));
-            terms.check();
-        }
     }
 }

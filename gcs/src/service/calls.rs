@@ -408,6 +408,7 @@ impl Shared {
                 entrypoint: job.entrypoint.clone(),
                 started_unix_ms: unix_ms(),
                 end: None,
+                terms: job.terms.clone(),
             };
             let outdated = self.outdated_job(counter.next).await?;
             let record = JobRecord { info, request: job.request };

@@ -20,7 +20,7 @@ use std::fmt;
 use std::time::Duration;
 pub use tharsis_identity::MachineId;
 use tharsis_types::limits::{KIB, MESSAGE_BYTES_MAX, MIB};
-use tharsis_types::{CodeUnitId, JobId, NodeId, Resources};
+use tharsis_types::{CodeUnitId, JobId, JobTerms, NodeId, Resources};
 
 /// The version of the protocol that this build speaks.
 pub const PROTOCOL: ProtocolVersion = ProtocolVersion { major: 2, minor: 1 };
@@ -39,12 +39,12 @@ const _: () =
     assert!(NODES_MAX * NODE_BYTES_MAX < MESSAGE_BYTES_MAX, "a list of all nodes fits into one message");
 /// Labels of one node.
 pub const LABELS_MAX: usize = 64;
-/// Bytes of a reason, an entry point or the last words of a job.
+/// Bytes of a reason, an entry point, a quota or the last words of a job.
 pub const TEXT_BYTES_MAX: usize = 4 * KIB;
 /// Entries of one page of a list.
 pub const PAGE_ENTRIES_MAX: usize = 1000;
 const _: () = assert!(
-    PAGE_ENTRIES_MAX * 3 * TEXT_BYTES_MAX < MESSAGE_BYTES_MAX,
+    PAGE_ENTRIES_MAX * 4 * TEXT_BYTES_MAX < MESSAGE_BYTES_MAX,
     "a page of jobs fits into one message"
 );
 /// Bytes of a key in the key-value table.
@@ -196,6 +196,8 @@ pub struct JobRequest {
     pub entrypoint: String,
     /// Random: the same request sent twice makes one job.
     pub request: [u8; 16],
+    /// Its share and its bounds; none from a node of a release that does not say them.
+    pub terms: Option<JobTerms>,
 }
 
 /// A job that runs or ran.
@@ -217,6 +219,9 @@ pub struct JobInfo {
     pub started_unix_ms: u64,
     /// End of the job; none while it runs.
     pub end: Option<JobEnd>,
+    /// As in the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<JobTerms>,
 }
 
 /// End of a job.

@@ -5,6 +5,8 @@ use crate::generated::control as wire;
 use crate::message::{self, BadMessage};
 use crate::revoked::REVOKED_MAX;
 use crate::submission;
+use tharsis_types::BadQuota;
+use tharsis_types::limits::JOB_WEIGHT_MAX;
 
 impl From<ProtocolVersion> for wire::ProtocolVersion {
     fn from(version: ProtocolVersion) -> Self {
@@ -125,6 +127,8 @@ impl From<JobInfo> for wire::Job {
                 message: end.message,
                 ended_unix_ms: end.ended_unix_ms,
             }),
+            weight: job.terms.as_ref().map_or(0, |terms| terms.weight),
+            quota: quota_text(job.terms.as_ref()),
         }
     }
 }
@@ -146,6 +150,7 @@ impl TryFrom<wire::Job> for JobInfo {
                 message: end.message,
                 ended_unix_ms: end.ended_unix_ms,
             }),
+            terms: terms(job.weight, job.quota)?,
         })
     }
 }
@@ -160,6 +165,8 @@ impl From<JobRequest> for wire::RegisterJobRequest {
             entrypoint: job.entrypoint,
             protocol: Some(PROTOCOL.into()),
             request_id: Bytes::copy_from_slice(&job.request),
+            weight: job.terms.as_ref().map_or(0, |terms| terms.weight),
+            quota: quota_text(job.terms.as_ref()),
         }
     }
 }
@@ -175,8 +182,22 @@ impl TryFrom<wire::RegisterJobRequest> for JobRequest {
             driver_node: message::node_id("driver_node", job.driver_node)?,
             entrypoint: message::text("entrypoint", job.entrypoint, TEXT_BYTES_MAX)?,
             request: message::fixed("request_id", &job.request_id)?,
+            terms: terms(job.weight, job.quota)?,
         })
     }
+}
+
+fn quota_text(terms: Option<&JobTerms>) -> String {
+    let quota = terms.and_then(|terms| terms.quota.as_ref());
+    quota.map(ToString::to_string).unwrap_or_default()
+}
+
+/// The terms of a job; none without a weight.
+fn terms(weight: u32, quota: String) -> Result<Option<JobTerms>, BadMessage> {
+    let text = message::text("quota", quota, TEXT_BYTES_MAX)?;
+    let bad = |bad: BadQuota| BadMessage::invalid("quota", bad);
+    let quota = if text.is_empty() { None } else { Some(text.parse().map_err(bad)?) };
+    Ok((0 < weight).then_some(JobTerms { weight: weight.min(JOB_WEIGHT_MAX), quota }))
 }
 
 pub(super) fn nodes(members: Vec<wire::Node>) -> Result<Vec<NodeInfo>, BadMessage> {

@@ -30,6 +30,7 @@ fn job_request() -> JobRequest {
         driver_node: NodeId(4),
         entrypoint: "/bin/app --flag".to_owned(),
         request: [9; 16],
+        terms: Some(JobTerms { weight: 300, quota: Some("cpus=1.5,memory=2GB,licences=3".parse().unwrap()) }),
     }
 }
 
@@ -43,6 +44,7 @@ fn job() -> JobInfo {
         entrypoint: "/bin/app".to_owned(),
         started_unix_ms: 12,
         end: Some(JobEnd { succeeded: true, message: "done".to_owned(), ended_unix_ms: 13 }),
+        terms: job_request().terms,
     }
 }
 
@@ -80,8 +82,10 @@ fn a_node_survives_the_wire() {
 #[test]
 fn a_job_survives_the_wire_with_and_without_an_end() {
     assert_eq!(JobInfo::try_from(sent(wire::Job::from(job()))), Ok(job()));
-    let runs = JobInfo { end: None, code_unit: Some(CodeUnitId([1; 32])), ..job() };
-    assert_eq!(JobInfo::try_from(sent(wire::Job::from(runs.clone()))), Ok(runs));
+    for terms in [Some(JobTerms { weight: 1, quota: None }), None] {
+        let runs = JobInfo { end: None, code_unit: Some(CodeUnitId([1; 32])), terms, ..job() };
+        assert_eq!(JobInfo::try_from(sent(wire::Job::from(runs.clone()))), Ok(runs));
+    }
 }
 
 #[test]
@@ -206,6 +210,14 @@ fn the_request_of_a_job_has_an_id_of_its_own() {
 fn the_request_of_a_job_has_plain_names() {
     assert_eq!(refused_request(|request| request.name = "a\nb".to_owned()).field, "name");
     assert_eq!(refused_request(|request| request.namespace = "\x7f".to_owned()).field, "namespace");
+}
+
+#[test]
+fn the_request_of_a_job_has_a_quota_that_can_be_read() {
+    let refused = |quota: String| refused_request(|request| request.quota = quota);
+    assert_eq!(refused("cpus=many".to_owned()).field, "quota");
+    let long = refused("x".repeat(TEXT_BYTES_MAX + 1));
+    assert_eq!(long, BadMessage::too_many("quota", TEXT_BYTES_MAX + 1, TEXT_BYTES_MAX, "bytes"));
 }
 
 #[test]

@@ -237,6 +237,12 @@ pub struct RegisterJobRequest {
     /// Sixteen random bytes: the same request sent twice makes one job.
     #[prost(bytes = "bytes", tag = "7")]
     pub request_id: ::prost::bytes::Bytes,
+    /// Share of a node that the job gets beside others; 0 if its node is of a release that does not say it.
+    #[prost(uint32, tag = "8")]
+    pub weight: u32,
+    /// The most that it may hold at once, such as cpus=4,memory=2GB; empty if that is not bounded.
+    #[prost(string, tag = "9")]
+    pub quota: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RegisterJobAnswer {
@@ -292,6 +298,11 @@ pub struct Job {
     /// Absent while the job runs.
     #[prost(message, optional, tag = "8")]
     pub end: ::core::option::Option<JobEnd>,
+    /// As in the request.
+    #[prost(uint32, tag = "9")]
+    pub weight: u32,
+    #[prost(string, tag = "10")]
+    pub quota: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct JobEnd {

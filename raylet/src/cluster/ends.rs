@@ -109,7 +109,7 @@ impl Ends {
         if lock(&self.driven).add(job, from) {
             self.drivers_wanted.notify_one();
         } else {
-            self.inbox.put(Input::Event(Event::DriverFound { job, driver: None }));
+            self.inbox.put(Input::Event(Event::DriverFound { job, driver: None, terms: None }));
         }
     }
 
@@ -127,8 +127,9 @@ impl Ends {
                 sleep(UNANSWERED_PAUSE).await;
                 continue;
             };
-            let driver = page.jobs.iter().find(|info| info.id == job).map(|info| info.driver_node);
-            self.inbox.put(Input::Event(Event::DriverFound { job, driver }));
+            let found = page.jobs.into_iter().find(|info| info.id == job);
+            let (driver, terms) = found.map(|info| (info.driver_node, info.terms)).unzip();
+            self.inbox.put(Input::Event(Event::DriverFound { job, driver, terms: terms.flatten() }));
             sleep(DRIVERS_PAUSE).await;
         }
     }

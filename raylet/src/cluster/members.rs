@@ -336,6 +336,7 @@ mod tests {
     use tharsis_object_store::{Arena, BellBoard, Segment};
     use tharsis_protos::control::JobRequest;
     use tharsis_protos::proof::{SECRET_BYTES, Secret};
+    use tharsis_types::JobTerms;
     use tokio::time::timeout;
 
     const PACE: Duration = Duration::from_millis(20);
@@ -401,6 +402,7 @@ mod tests {
         let membership = member_beside(control, Duration::from_secs(10));
         let control = &membership.control;
         control.register_node(&membership.me, 0).await.unwrap();
+        let given = Some(JobTerms { weight: 300, quota: None });
         let request = JobRequest {
             name: String::new(),
             namespace: String::new(),
@@ -408,6 +410,7 @@ mod tests {
             driver_node: ME,
             entrypoint: String::new(),
             request: [1; 16],
+            terms: given.clone(),
         };
         let runs = control.register_job(&request).await.unwrap();
         let ended = control.register_job(&JobRequest { request: [2; 16], ..request }).await.unwrap();
@@ -419,8 +422,8 @@ mod tests {
         let has_come = || {
             while let Some(input) = membership.inbox.take() {
                 match input {
-                    Input::Event(Event::DriverFound { job, driver }) => {
-                        is_found |= (job, driver) == (runs, Some(ME));
+                    Input::Event(Event::DriverFound { job, driver, terms }) => {
+                        is_found |= (job, driver, terms) == (runs, Some(ME), given.clone());
                     }
                     Input::Event(Event::JobEnded { job }) => has_ended |= job == ended,
                     Input::Event(Event::MemberLeft { node }) => has_left |= node == OTHER,

@@ -337,9 +337,8 @@ impl ClusterHandle {
     /// # Errors
     /// `Disconnected` if the control store is away for long, `InvalidArgument` if it refuses.
     pub fn register_job(&self, new: &NewJob) -> Result<JobId, Failure> {
-        let mut request = [0; 16];
-        let random = std::fs::File::open("/dev/urandom")
-            .and_then(|mut f| std::io::Read::read_exact(&mut f, &mut request));
+        let (mut request, source) = ([0; 16], std::fs::File::open("/dev/urandom"));
+        let random = source.and_then(|mut f| std::io::Read::read_exact(&mut f, &mut request));
         random.map_err(|e| internal(&format!("/dev/urandom: {e}")))?;
         let job = JobRequest {
             name: new.name.clone(),
@@ -348,6 +347,7 @@ impl ClusterHandle {
             driver_node: self.me,
             entrypoint: new.executable.to_string(),
             request,
+            terms: Some(new.terms.clone()),
         };
         let control = self.control.clone();
         let job = self.tasks.ask(async move { control.register_job(&job).await })?;

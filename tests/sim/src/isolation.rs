@@ -3,8 +3,9 @@
 
 use crate::client::Client;
 use crate::cluster::{Cluster, Host, SimEvent};
+use crate::program::quota_of;
 use tharsis_core::{Event, MS, Now};
-use tharsis_types::{JobId, NodeId};
+use tharsis_types::{JobId, JobTerms, NodeId};
 
 /// Workers are told within this time to give back what they have not started.
 const TOLD_WITHIN: Now = 50 * MS;
@@ -43,8 +44,13 @@ impl Cluster {
 
     /// The control store tells a node where the driver of a job is.
     pub(crate) fn driver_found(&mut self, host: usize, job: JobId) {
-        let driver = self.hosts.iter().find(|host| host.driven.contains(&job)).map(|host| host.id);
-        self.feed(host, Event::DriverFound { job, driver });
+        let found = self.hosts.iter().find(|host| host.driven.contains(&job)).map(|host| {
+            // The job of the operator has none.
+            let quota = quota_of(job).filter(|_| host.node.held_of_quota(job).is_some());
+            (host.id, JobTerms { weight: 100, quota })
+        });
+        let (driver, terms) = found.unzip();
+        self.feed(host, Event::DriverFound { job, driver, terms });
     }
 
     /// A node notices that it reaches nobody, until some time, or that this is over.

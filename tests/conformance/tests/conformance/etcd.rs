@@ -66,6 +66,7 @@ fn job(driver_node: u64) -> JobRequest {
         driver_node: NodeId(driver_node),
         entrypoint: "train".to_owned(),
         request: [1; 16],
+        terms: None,
     }
 }
 

@@ -243,6 +243,7 @@ async fn jobs_are_those_of_the_node_of_their_driver() {
         driver_node: NodeId(driver_node),
         entrypoint: String::new(),
         request: [driver_node as u8; 16],
+        terms: None,
     };
     let refused = other.register_job(&request(21)).await.unwrap_err();
     assert_eq!(code(&refused), RefusalCode::PermissionDenied);

@@ -20,7 +20,7 @@ use tharsis_protos::control::{
 };
 use tharsis_protos::proof::Secret;
 use tharsis_protos::{CallError, RefusalCode};
-use tharsis_types::{CodeUnitId, JobId, NodeId, Resources};
+use tharsis_types::{CodeUnitId, JobId, JobTerms, NodeId, Resources};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tonic::service::Routes;
@@ -76,6 +76,7 @@ fn job(request: u8) -> JobRequest {
         driver_node: NodeId(1),
         entrypoint: "train --fast".to_owned(),
         request: [request; 16],
+        terms: Some(JobTerms { weight: 300, quota: Some("cpus=2,licences=1".parse().unwrap()) }),
     }
 }
 
@@ -754,6 +755,7 @@ async fn a_job_ends_with_the_node_of_its_driver() {
     let ends = loop {
         client.keep_alive(NodeId(2)).await.unwrap();
         let jobs = client.list_jobs(JobId(0), 10).await.unwrap().jobs;
+        assert!(jobs.iter().all(|info| info.terms == job(1).terms), "{jobs:?}");
         let end = |id| jobs.iter().find(|job| job.id == id).unwrap().end.clone();
         if end(lost).is_some() || until < std::time::Instant::now() {
             break [end(lost), end(kept)];
