@@ -190,6 +190,22 @@ fn one_bad_record_and_a_slow_store_hold_up_none_of_a_thousand() {
     assert!(at < 60_000 * MS, "{} s", at / (1_000 * MS));
 }
 
+#[test]
+fn a_record_that_cannot_be_read_makes_no_question_about_others_smaller() {
+    let (mut ends, mut now) = (Ends::default(), 0);
+    ends.told((JobId(7), OTHER), now);
+    let question = ends.question(now).unwrap();
+    ends.answered(&question, None, now);
+    assert!(ends.open[&(JobId(7), OTHER)].is_alone);
+    ends.records_max = RECORDS_MAX;
+    for _ in 0..4 {
+        now = ends.next_timeout().unwrap();
+        let question = ends.question(now).unwrap();
+        ends.answered(&question, None, now);
+        assert_eq!(ends.records_max, RECORDS_MAX);
+    }
+}
+
 /// The control store was away for a moment, and a member tells ends of jobs that never were, ever anew.
 #[test]
 fn a_question_that_failed_once_is_asked_again_however_much_else_is_due() {
