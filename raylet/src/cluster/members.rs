@@ -450,6 +450,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_name_of_a_node_that_joins_is_asked_for_again_unless_it_is_that_of_a_control_store() {
+        let ((_store, store), (_other, other)) = (silent(), silent());
+        let [store, other] = [store, other].map(|address| address.replace("127.0.0.1", "localhost"));
+        let membership = member_beside(control_at(vec![store.clone()]), LOOKS_PER_LEASE * PACE);
+        for (node, name, is_fresh) in [(2, other, false), (3, store, true)] {
+            names::addresses(&name, names::Whose::Member).await.unwrap();
+            assert!(names::is_fresh(&name));
+            membership.joined(member_at(node, name.clone()));
+            assert_eq!(names::is_fresh(&name), is_fresh, "{name}");
+        }
+    }
+
+    #[tokio::test]
     async fn a_member_that_is_isolated_asks_others_whether_they_are_there() {
         let (_store, store) = silent();
         let (_other, address) = silent();
