@@ -34,7 +34,19 @@ pub trait Kernel {
 /// The best level of this CPU.
 pub fn level() -> Level {
     static FOUND: OnceLock<Level> = OnceLock::new();
-    *FOUND.get_or_init(detect)
+    limit().min(*FOUND.get_or_init(detect))
+}
+
+/// The best level that is used.
+#[cfg(not(test))]
+fn limit() -> Level {
+    Level::Avx512
+}
+
+/// The best level that this thread uses.
+#[cfg(test)]
+fn limit() -> Level {
+    crate::copies::LIMIT.get()
 }
 
 /// Runs `kernel` compiled for the best level of this CPU that it has a copy for.

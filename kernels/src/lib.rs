@@ -45,6 +45,9 @@
 mod along;
 pub mod chunk;
 pub mod chunkwise;
+#[cfg(test)]
+#[allow(clippy::expect_used, clippy::print_stdout)]
+mod copies;
 pub mod correlate;
 pub mod cosine;
 pub mod cpu;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::chunk::Chunk;
+use crate::copies::{COUNT, block, compare_program};
 use crate::dtype::DType;
 use crate::evaluate::Place;
 use crate::fold::Fold;
@@ -188,4 +189,51 @@ fn a_chain_reads_a_member_of_its_group() {
     let found = made[0].to_vec::<f64>().expect("floats");
     let expected: Vec<f64> = numbers.iter().map(|x| ((x + x) * 0.1 + 7.3) - 5.0).collect();
     assert_eq!(found, expected);
+}
+
+#[test]
+#[ignore = "a measurement; say --ignored"]
+fn copies_of_tiles() {
+    use BinaryOp::{Add, Divide, Maximum, Minimum, Multiply, Subtract};
+    let (binary, unary) = (StepOp::Binary, StepOp::Unary);
+    let index = IndexForm { offset: 0, strides: vec![1] };
+    let uniform = StepOp::Index { index, map: IndexMap::Uniform(Key::new(1, 0)) };
+    // Steps 0 and 1 are the blocks, the first with the larger numbers.
+    let products = vec![binary(Subtract, 0, 1), binary(Multiply, 2, 0), binary(Add, 3, 1)];
+    let jobs = [
+        ("tiles: products", DType::F64, Some(Fold::Sum), products.clone()),
+        ("tiles: products, stored", DType::F64, None, products.clone()),
+        ("tiles: products of float32", DType::F32, Some(Fold::Max), products),
+        (
+            "tiles: quotients and roots",
+            DType::F64,
+            Some(Fold::Sum),
+            vec![binary(Subtract, 0, 1), unary(UnaryOp::Sqrt, 2), binary(Divide, 3, 0)],
+        ),
+        (
+            "tiles: exponentials",
+            DType::F64,
+            Some(Fold::Sum),
+            vec![binary(Subtract, 0, 1), unary(UnaryOp::Exp, 2), binary(Add, 3, 1)],
+        ),
+        (
+            "tiles: extremes",
+            DType::F64,
+            Some(Fold::Min),
+            vec![binary(Maximum, 0, 1), binary(Minimum, 2, 0), binary(Subtract, 3, 1)],
+        ),
+        ("tiles: random numbers", DType::F64, Some(Fold::Sum), vec![uniform, binary(Add, 0, 2)]),
+    ];
+    for (name, dtype, fold, ops) in jobs {
+        let loads = [0, 1].map(|input| StepOp::Load { input });
+        let steps = loads.into_iter().chain(ops).map(|op| Step { op, dtype, trailing: vec![] });
+        let steps: Vec<Step> = steps.collect();
+        let last = steps.len() - 1;
+        let output =
+            fold.map_or(Output::Store(last), |fold| Output::Fold { fold, args: vec![last], axes: vec![0] });
+        let compiled = Compiled::new(Program { steps, outputs: vec![output] }).expect("a sound program");
+        assert_eq!(compiled.groups.len(), 1, "{name}");
+        let inputs = [block(dtype, 1.0, 2.0), block(dtype, 0.25, 0.75)];
+        compare_program(name, &[COUNT], &inputs, &compiled);
+    }
 }

@@ -229,6 +229,7 @@ const STEPS_MAX: usize = 200;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::copies::compare;
 
     #[test]
     fn roots_lie_between_the_poles_and_add_up() {
@@ -247,5 +248,16 @@ mod tests {
                 assert!((weight - z).abs() < 1e-13 * z.abs() * k as f64, "{weight} is not {z}");
             }
         }
+    }
+
+    #[test]
+    #[ignore = "a measurement; say --ignored"]
+    fn copies_of_roots_and_weights() {
+        let poles: Vec<f64> = (0..STRETCH).map(|j| (j as f64).powi(2)).collect();
+        let z = vec![0.5; STRETCH];
+        let of = Secular { poles: &poles, z: &z, r: 2.5 };
+        let found = roots(&of, 1);
+        compare("eigenvalues: roots", || drop(roots(&of, 1)));
+        compare("eigenvalues: weights", || drop(weights(&of, &found, 1)));
     }
 }

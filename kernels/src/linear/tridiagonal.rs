@@ -489,3 +489,25 @@ const STRETCH_ROWS: usize = 512;
 const GROUP: usize = 8;
 const LANES: usize = 8;
 const _: () = assert!(BLOCK_COLUMNS.is_multiple_of(PANEL_COLUMNS));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copies::compare;
+
+    #[test]
+    #[ignore = "a measurement; say --ignored"]
+    fn copies_of_a_reduction() {
+        let n = 4 * BLOCK_COLUMNS;
+        let mut matrix = Mat::from_fn(n, n, |i, j| 1.0 / (i + j + 1) as f64);
+        let reduction = Reduction::new(matrix.as_mut());
+        // The half of the matrix, of which each element counts twice; the reflection is of zeros.
+        compare("eigenvalues: symmetric products", || {
+            (0..PARTS).for_each(|part| reduction.multiply(0, part));
+        });
+        let (v, mut w, mut column) = (vec![0.0_f64; n], vec![0.5; n], vec![0.25; n]);
+        compare("eigenvalues: ends of steps", || {
+            dispatch(Finish { v: &v, w: &mut w, column: &mut column, scale: 1.0 });
+        });
+    }
+}
