@@ -5,6 +5,7 @@
 pub mod comments;
 pub mod commits;
 pub mod costs;
+mod dep_info;
 pub mod format;
 pub mod lint;
 pub mod protos;

@@ -11,7 +11,9 @@
 
 #![allow(clippy::print_stderr, reason = "cargo shows what a compiler says")]
 
+use crate::dep_info;
 use anyhow::{Context, Result};
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,7 +21,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, ExitStatus};
 
 /// Beginning of the file's name under which a copy of this program is a compiler.
 pub const NAME: &str = "lint-while-building";
@@ -201,10 +203,7 @@ fn compile() -> io::Result<ExitCode> {
         let scratch = Scratch::make()?;
         let status = Command::new(&clippy).args(reading(expanded(&words)?, &read, &scratch.0)).status()?;
         if !status.success() {
-            return Ok(status
-                .code()
-                .and_then(|code| u8::try_from(code).ok())
-                .map_or(ExitCode::FAILURE, ExitCode::from));
+            return code(status);
         }
     }
     let mut compiler = if is_unsafe {
@@ -224,8 +223,21 @@ fn compile() -> io::Result<ExitCode> {
             compiler.arg(STRIPPED);
         }
     }
-    // It comes back only if it cannot be started.
-    Err(compiler.exec())
+    if is_unsafe {
+        // It comes back only if it cannot be started.
+        return Err(compiler.exec());
+    }
+    let status = compiler.status()?;
+    if status.success() {
+        dep_info::leave_out_settings(&words)?;
+    }
+    code(status)
+}
+
+/// The code with which a compiler has ended.
+fn code(status: ExitStatus) -> io::Result<ExitCode> {
+    let ended = || io::Error::other(format!("the compiler has ended: {status}"));
+    Ok(u8::try_from(status.code().ok_or_else(ended)?).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 /// The readings of a crate before it is compiled, each without features and crates.
@@ -401,12 +413,14 @@ fn rules(root: &Path, folders: &[&str]) -> Result<u64> {
     let mut hasher = DefaultHasher::new();
     // Without its tests, which decide nothing.
     include_str!("lint.rs").split(concat!("#[cfg", "(test)]")).next().hash(&mut hasher);
-    for folder in [""].iter().chain(folders) {
-        for name in ["clippy.toml", ".clippy.toml"] {
-            match fs::read_to_string(root.join(folder).join(name)) {
+    // Clippy looks in the folders above, too.
+    let folders = folders.iter().flat_map(|folder| Path::new(*folder).ancestors());
+    for folder in folders.chain([Path::new("")]).collect::<BTreeSet<_>>() {
+        for path in ["clippy.toml", ".clippy.toml"].map(|name| root.join(folder).join(name)) {
+            match fs::read_to_string(&path) {
                 Ok(settings) => (folder, settings).hash(&mut hasher),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error).with_context(|| format!("cannot read {folder}/{name}")),
+                Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
             }
         }
     }
@@ -523,7 +537,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        let install = || install(root.path(), target.path(), &["core"]).unwrap();
+        let install = || install(root.path(), target.path(), &["core", "tests/sim"]).unwrap();
         write("Cargo.toml", "[workspace]\n[workspace.lints.rust]\na = 1\n[profile.dev]\nb = 1\n");
         let mut last = install();
         assert_eq!(install(), last);
@@ -535,6 +549,7 @@ mod tests {
             ("clippy.toml", "a = 1"),
             ("core/clippy.toml", "a = 1"),
             ("core/clippy.toml", "a = 2"),
+            ("tests/clippy.toml", "a = 1"),
             ("gcs/src/no_journal.rs", "fn a() {}"),
             ("gcs/src/no_journal.rs", "fn b() {}"),
         ];

@@ -1,36 +1,11 @@
 //! Each fault makes a run fail and is named: lints, checks of unsafe code, links of docs, programs that run
 //! no test. A run without a fault succeeds.
 
-use crate::workspace::{File, Workspace};
-use std::fs;
-use std::path::Path;
-
-/// A library with a test, an example in its docs and nothing to complain about.
-const GOOD: &str = "//! A library.
-
-/// Twice a number.
-///
-/// ```
-/// assert_eq!(good::twice(2), 4);
-/// ```
-pub fn twice(number: u32) -> u32 {
-    number * 2
-}
-
-#[test]
-fn twice_is_the_sum() {
-    assert_eq!(twice(3), 3 + 3);
-}
-";
+use crate::workspace::{File, GOOD, Workspace};
 
 /// A package's run: whether it succeeds, and what it says.
 fn run(name: &str, files: &[File<'_>], words: &[&str]) -> (bool, String) {
     let workspace = Workspace::new(&[(name, files)]);
-    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
-    let checked = workspace.path("tools/rustdoc-checked");
-    fs::create_dir_all(checked.parent().unwrap()).unwrap();
-    // With its right to be run.
-    fs::copy(Path::new(&manifest).join("../tools/rustdoc-checked"), checked).unwrap();
     let pattern: Vec<&str> = [name].into_iter().chain(words.iter().copied()).collect();
     workspace.run(&pattern)
 }

@@ -5,16 +5,39 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
+/// A library with a test, an example in its docs and nothing to complain about.
+pub const GOOD: &str = "//! A library.
+
+/// Twice a number.
+///
+/// ```
+/// assert_eq!(good::twice(2), 4);
+/// ```
+pub fn twice(number: u32) -> u32 {
+    number * 2
+}
+
+#[test]
+fn twice_is_the_sum() {
+    assert_eq!(twice(3), 3 + 3);
+}
+";
+
 /// A file of a package, and what is in it.
 pub type File<'a> = (&'a str, &'a str);
 
-/// A workspace in a folder of its own.
-pub struct Workspace(TempDir);
+/// A workspace in a folder of its own, and its target folder in another one.
+pub struct Workspace {
+    folder: TempDir,
+    target: TempDir,
+}
 
 impl Workspace {
-    /// Makes packages of these names and files. A file `Cargo.toml` is added to the package's manifest.
+    /// Makes packages of these names and files, and the tool that checks documentation. A file `Cargo.toml`
+    /// is added to the package's manifest.
     pub fn new(packages: &[(&str, &[File<'_>])]) -> Self {
-        let this = Self(tempfile::tempdir().unwrap());
+        let [folder, target] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let this = Self { folder, target };
         // The run of one package's tests selects this one as well.
         let unified: &[File<'_>] = &[("src/main.rs", "fn main() {}\n")];
         let all = packages.iter().copied().chain([(xtask::test::UNIFIED, unified)]);
@@ -32,12 +55,28 @@ impl Workspace {
         }
         let members = members.join(", ");
         this.write("Cargo.toml", &format!("[workspace]\nresolver = \"3\"\nmembers = [{members}]\n"));
+        let manifest = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
+        fs::create_dir(this.path("tools")).unwrap();
+        // With its right to be run.
+        fs::copy(Path::new(&manifest).join("../tools/rustdoc-checked"), this.path("tools/rustdoc-checked"))
+            .unwrap();
         this
+    }
+
+    /// The same files at another place, with the same target folder.
+    pub fn moved(self) -> Self {
+        let Self { folder: before, target } = self;
+        let folder = tempfile::tempdir().unwrap();
+        for entry in fs::read_dir(before.path()).unwrap() {
+            let entry = entry.unwrap();
+            fs::rename(entry.path(), folder.path().join(entry.file_name())).unwrap();
+        }
+        Self { folder, target }
     }
 
     /// A path in the workspace.
     pub fn path(&self, path: &str) -> PathBuf {
-        self.0.path().join(path)
+        self.folder.path().join(path)
     }
 
     /// Writes a file.
@@ -55,7 +94,7 @@ impl Workspace {
             .args(["--default-signal=INT", env!("CARGO_BIN_EXE_xtask"), "test"])
             .args(pattern)
             .env("CARGO_MANIFEST_DIR", self.path("xtask"))
-            .env("CARGO_TARGET_DIR", self.path("target"))
+            .env("CARGO_TARGET_DIR", self.target.path())
             .stdin(Stdio::null())
             .stdout(said.try_clone().unwrap())
             .stderr(said)
