@@ -168,7 +168,7 @@ pub fn cargo_jobs(
         command.args(selection.filter().map(|filter| ["--", filter]).into_iter().flatten());
         jobs.push(Job::cargo("doc tests", command, documented));
     }
-    if is_long && selection.is_everything() {
+    if is_long && (selection.is_everything() || selection.is_forms()) {
         for (name, words) in FORMS {
             let mut command = cargo();
             command.current_dir(&places.root).args(words.split_whitespace());

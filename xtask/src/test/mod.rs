@@ -57,6 +57,7 @@ const COSTS: &str = "\
 ./test                       everything: format, conventions, lints, all tests
 ./test dataframe [PART]      the tests of a package, by folder or name, or of these those whose names contain PART
 ./test PART                  the tests of all packages whose names contain PART
+./test --long numeric        a part of a long run; --forms is the one that is of no package
 
 On two cores a first run of everything takes about half an hour, most of it for the compiler, and 15 GB of disk; a later one
 compiles what changed and takes about 13 minutes. What the selected tests need is installed from Debian's packages if it is missing:
@@ -64,12 +65,16 @@ etcd, an ssh server, valgrind. CONTRIBUTING.md has the rest.";
 
 /// The arguments of the command line.
 #[derive(clap::Args, Clone, Debug, Default)]
-#[command(override_usage = "./test [--long] [--sweep] [PACKAGE] [PART]", after_help = COSTS)]
+#[command(override_usage = "./test [--long | --forms] [--sweep] [PACKAGE] [PART]", after_help = COSTS)]
 pub struct Options {
     /// All random cases with fresh seeds, and ten rounds of the tests that start processes
     #[arg(long)]
     long: bool,
-    /// Remove from the target folder what this run did not need (has no effect with --long or a pattern)
+    /// Of a long run only the lints and tests of the forms without features, and of benches
+    #[arg(long, conflicts_with_all = ["long", "pattern"])]
+    forms: bool,
+    /// Remove from the target folder what this run did not need (has no effect with --long, --forms or a
+    /// pattern)
     #[arg(long)]
     sweep: bool,
     /// A package or its folder, then a part of the names of its tests; or only a part of names
@@ -107,9 +112,13 @@ impl Places {
 /// Runs the gates, the build and the tests; prints the report; fails if anything failed.
 pub fn run(options: &Options) -> Result<()> {
     let root = crate::root();
-    let seeds = Seeds::find(options.long, &root)?;
+    let seeds = Seeds::find(options.long || options.forms, &root)?;
     let workspace = Workspace::read(&root)?;
-    let selection = Selection::find(&workspace.packages, &options.pattern)?;
+    let selection = if options.forms {
+        Selection::forms()
+    } else {
+        Selection::find(&workspace.packages, &options.pattern)?
+    };
     selection.check_in(&workspace.packages, || crate::files_of_names(&root))?;
     toolchain::check(&selection, &build::toolchain()?)?;
     debian::install_for(&selection)?;
@@ -225,6 +234,12 @@ impl Tests<'_> {
         let (run, is_long) = (self.environment.processes(), self.environment.seeds().is_long());
         let rounds = if is_long { lanes::LONG_ROUNDS } else { 1 };
         let (mut named, mut programs) = (Named::default(), BTreeSet::new());
+        let cargo_jobs = || lanes::cargo_jobs(self.places, &self.workspace.packages, self.selection, is_long);
+        if self.selection.is_forms() {
+            // Each command has a build of its own.
+            schedule.add(cargo_jobs()?);
+            return Ok((Instant::now(), named));
+        }
         let made = |program: &Program| {
             programs.insert(program.name());
             schedule.add(lanes::jobs_of(program, self.selection, rounds));
@@ -236,7 +251,7 @@ impl Tests<'_> {
         if self.selection.is_everything() && !of_none.is_empty() {
             bail!("lists of xtask/src/test/lanes.rs have names of no program: {}", of_none.join(", "));
         }
-        schedule.add(lanes::cargo_jobs(self.places, &self.workspace.packages, self.selection, is_long)?);
+        schedule.add(cargo_jobs()?);
         Ok((Instant::now(), named))
     }
 }

@@ -16,6 +16,8 @@ pub struct Selection {
     package: Option<Package>,
     /// A part of the names of tests.
     filter: Option<String>,
+    /// No tests of the one build, but the commands for other forms of it.
+    is_forms: bool,
 }
 
 impl Selection {
@@ -37,7 +39,12 @@ impl Selection {
 
     /// All tests of all packages.
     pub fn everything() -> Self {
-        Self { package: None, filter: None }
+        Self { package: None, filter: None, is_forms: false }
+    }
+
+    /// The commands of a long run for the forms that users build, and nothing else.
+    pub fn forms() -> Self {
+        Self { is_forms: true, ..Self::everything() }
     }
 
     /// Fails if a part of names stands in none of the files that give names, which most likely is a package
@@ -74,15 +81,22 @@ impl Selection {
             |p: &&Package| p.folder == folder || p.name == folder || p.name == format!("tharsis-{folder}");
         let package = packages.iter().find(is_meant).cloned();
         match (package, second) {
-            (Some(package), filter) => Ok(Self { package: Some(package), filter: filter.cloned() }),
-            (None, None) => Ok(Self { package: None, filter: Some(first.to_owned()) }),
+            (Some(package), filter) => {
+                Ok(Self { package: Some(package), filter: filter.cloned(), ..Self::everything() })
+            }
+            (None, None) => Ok(Self { filter: Some(first.to_owned()), ..Self::everything() }),
             (None, Some(_)) => bail!("{first} is no package and no folder of one"),
         }
     }
 
     /// Whether nothing is left out.
     pub fn is_everything(&self) -> bool {
-        self.package.is_none() && self.filter.is_none()
+        self.package.is_none() && self.filter.is_none() && !self.is_forms
+    }
+
+    /// Whether the commands for the forms that users build are all that runs.
+    pub fn is_forms(&self) -> bool {
+        self.is_forms
     }
 
     /// Whether all tests of a package run, or all of all packages.
@@ -97,7 +111,7 @@ impl Selection {
 
     /// Whether tests of the package in a folder may be among them.
     pub fn may_be_in(&self, folder: &str) -> bool {
-        self.package.as_ref().is_none_or(|package| package.folder == folder)
+        !self.is_forms && self.package.as_ref().is_none_or(|package| package.folder == folder)
     }
 
     /// The libraries whose examples in the documentation are among the tests.
@@ -163,7 +177,7 @@ mod tests {
         let refused = check(select("something_else", None)).unwrap_err().to_string();
         assert!(refused.ends_with("in its name"), "{refused}");
         assert!(check(select("core", Some("clutser"))).is_ok(), "of a package");
-        assert!(check(Ok(Selection::everything())).is_ok());
+        assert!(check(Ok(Selection::everything())).is_ok() && check(Ok(Selection::forms())).is_ok());
     }
 
     /// Trials have the names of files, of programs that must not compile and of data.
@@ -193,6 +207,7 @@ mod tests {
         assert_eq!(documented(select("core", Some("drain")).unwrap()), core);
         assert_eq!(documented(select("drain", None).unwrap()), core);
         assert!(documented(select("tests/cluster", None).unwrap()).is_empty());
+        assert!(documented(Selection::forms()).is_empty());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod again;
+mod forms;
 mod interrupted;
 mod refused;
 mod workspace;
