@@ -42,8 +42,9 @@ pub trait Estimator {
         true
     }
 
-    /// Whether samples may have NaN, which stands for a missing value: scikit-learn's tag `allow_nan`, by
-    /// which selectors of features know what they may hand on.
+    /// Whether samples may have NaN, which stands for a missing value: the tag `allow_nan` of scikit-learn
+    /// 1.9.1, by which selectors of features know what they may hand on. Pipelines have none, and a frozen
+    /// model does not know that of its estimator: selectors by these refuse NaN.
     ///
     /// ```
     /// use tharsis_learn::base::Estimator;

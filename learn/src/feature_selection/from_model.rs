@@ -188,6 +188,10 @@ where
         self.estimator.takes_weights()
     }
 
+    fn takes_nan(&self) -> bool {
+        self.estimator.takes_nan()
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

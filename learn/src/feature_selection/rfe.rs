@@ -119,6 +119,10 @@ where
         self.estimator.takes_weights()
     }
 
+    fn takes_nan(&self) -> bool {
+        self.estimator.takes_nan()
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedRFE<E::Fitted>> {
         let training = Training::supervised(NAME, x, y, options)?;

@@ -149,6 +149,10 @@ impl<E: Estimator<Fitted: Predict>> Estimator for SequentialFeatureSelector<E> {
         self.estimator.takes_weights()
     }
 
+    fn takes_nan(&self) -> bool {
+        self.estimator.takes_nan()
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

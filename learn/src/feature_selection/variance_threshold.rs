@@ -74,6 +74,10 @@ impl Estimator for VarianceThreshold {
         false
     }
 
+    fn takes_nan(&self) -> bool {
+        true
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

@@ -135,6 +135,10 @@ impl Estimator for KNNImputer {
         false
     }
 
+    fn takes_nan(&self) -> bool {
+        self.missing_values.is_nan()
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedKNNImputer> {
         check_count(NAME, "n_neighbors", self.n_neighbors, 1)?;

@@ -126,6 +126,10 @@ impl Estimator for MissingIndicator {
         false
     }
 
+    fn takes_nan(&self) -> bool {
+        self.missing_values.is_nan()
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

@@ -208,6 +208,10 @@ impl Estimator for SimpleImputer {
         false
     }
 
+    fn takes_nan(&self) -> bool {
+        self.missing_values.is_nan()
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedSimpleImputer> {
         if self.missing_values.is_infinite() {

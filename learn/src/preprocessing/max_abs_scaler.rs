@@ -128,6 +128,10 @@ impl Estimator for MaxAbsScaler {
         false
     }
 
+    fn takes_nan(&self) -> bool {
+        true
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedMaxAbsScaler> {
         self.fit(x, options)

@@ -189,6 +189,10 @@ impl Estimator for MinMaxScaler {
         false
     }
 
+    fn takes_nan(&self) -> bool {
+        true
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedMinMaxScaler> {
         self.fit(x, options)

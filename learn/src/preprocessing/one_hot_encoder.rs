@@ -181,6 +181,10 @@ impl Estimator for OneHotEncoder {
         false
     }
 
+    fn takes_nan(&self) -> bool {
+        true
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedOneHotEncoder> {
         self.frequent.check("OneHotEncoder")?;

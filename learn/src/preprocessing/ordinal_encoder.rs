@@ -174,6 +174,10 @@ impl Estimator for OrdinalEncoder {
         false
     }
 
+    fn takes_nan(&self) -> bool {
+        true
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedOrdinalEncoder> {
         self.check()?;

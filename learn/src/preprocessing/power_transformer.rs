@@ -397,6 +397,10 @@ impl Estimator for PowerTransformer {
         false
     }
 
+    fn takes_nan(&self) -> bool {
+        true
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

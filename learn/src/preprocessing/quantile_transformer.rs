@@ -111,6 +111,10 @@ impl Estimator for QuantileTransformer {
         false
     }
 
+    fn takes_nan(&self) -> bool {
+        true
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

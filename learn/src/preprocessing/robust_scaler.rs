@@ -117,6 +117,10 @@ impl Estimator for RobustScaler {
         false
     }
 
+    fn takes_nan(&self) -> bool {
+        true
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedRobustScaler> {
         let [low, high] = self.quantile_range;

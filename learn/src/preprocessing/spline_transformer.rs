@@ -298,6 +298,10 @@ impl SplineTransformer {
 impl Estimator for SplineTransformer {
     type Fitted = FittedSplineTransformer;
 
+    fn takes_nan(&self) -> bool {
+        self.handle_missing == HandleMissing::Zeros
+    }
+
     #[track_caller]
     fn fit_any(
         &self,

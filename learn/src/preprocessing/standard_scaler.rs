@@ -197,6 +197,10 @@ impl FittedStandardScaler {
 impl Estimator for StandardScaler {
     type Fitted = FittedStandardScaler;
 
+    fn takes_nan(&self) -> bool {
+        true
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedStandardScaler> {
         self.fit(x, options)

@@ -348,6 +348,10 @@ impl Estimator for TargetEncoder {
         false
     }
 
+    fn takes_nan(&self) -> bool {
+        true
+    }
+
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedTargetEncoder> {
         self.check()?;

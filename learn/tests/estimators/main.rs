@@ -30,4 +30,5 @@ mod recorded_splines;
 mod recorded_steps;
 mod recorded_units;
 mod rounds;
+mod tags;
 mod text;
