@@ -226,7 +226,7 @@ impl FittedOneVsRestClassifier {
     }
 
     /// The probabilities of classes, (n, k), as an expression: they add up to one unless targets are several
-    /// labels; none if a model tells none.
+    /// labels; none if a model tells none. A single class has one column; scikit-learn adds a second one.
     ///
     /// # Errors
     /// As [`predict`](FittedOneVsRestClassifier::predict).
@@ -242,7 +242,9 @@ impl FittedOneVsRestClassifier {
         });
         let mut parts: Vec<Tensor> = parts.collect::<Option<_>>()?;
         if let [greater] = &parts[..] {
-            parts.insert(0, 1.0 - greater);
+            let lesser = 1.0 - greater;
+            // Of a single class there is no greater one.
+            parts = if self.classes.len() == 1 { vec![lesser] } else { vec![lesser, parts.remove(0)] };
         }
         let chances = concatenate(&parts.iter().collect::<Vec<_>>(), 1);
         if self.multilabel {

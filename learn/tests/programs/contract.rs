@@ -323,6 +323,91 @@ const READ_NOTHING: [&str; 2] = ["Binarizer", "Normalizer"];
 /// Classes to whose models NaN is a category, or a place of missing values, that was not there in the fit.
 const KNOW_NO_NAN: [&str; 3] = ["MissingIndicator", "OneHotEncoder", "OrdinalEncoder"];
 
+const ONLY_ONE: Option<&str> = Some(
+    "This solver needs samples of at least 2 classes in the data, but the data contains only one class: ",
+);
+const NOT_GREATER: Option<&str> = Some("The number of classes has to be greater than one; got 1 class");
+
+/// Classifiers, ascending, and how those refuse targets of one class that cannot tell it, in the source of
+/// scikit-learn 1.9.1. There are three differences: its `LinearDiscriminantAnalysis` is fitted, and fails in
+/// `predict_proba`; its `HistGradientBoostingClassifier` and `OneVsRestClassifier` have a second column of
+/// probabilities, of no class.
+const OF_ONE_CLASS: [(&str, Option<&str>); 31] = [
+    ("AdaBoostClassifier", None),
+    ("BaggingClassifier", None),
+    ("BernoulliNB", None),
+    ("CalibratedClassifierCV", ONLY_ONE),
+    ("CategoricalNB", None),
+    ("ComplementNB", None),
+    ("DecisionTreeClassifier", None),
+    ("DummyClassifier", None),
+    ("ExtraTreesClassifier", None),
+    ("GaussianNB", None),
+    ("HistGradientBoostingClassifier", None),
+    ("KNeighborsClassifier", None),
+    ("LinearDiscriminantAnalysis", ONLY_ONE),
+    ("LinearSVC", ONLY_ONE),
+    ("LogisticRegression", ONLY_ONE),
+    ("LogisticRegressionCV", ONLY_ONE),
+    ("MultiOutputClassifier", None),
+    ("MultinomialNB", None),
+    ("NearestCentroid", NOT_GREATER),
+    ("OneVsOneClassifier", Some("OneVsOneClassifier can not be fit when only one class is present.")),
+    ("OneVsRestClassifier", None),
+    ("PassiveAggressiveClassifier", NOT_GREATER),
+    ("Perceptron", NOT_GREATER),
+    ("QuadraticDiscriminantAnalysis", Some("The number of classes has to be greater than one. Got 1 class.")),
+    ("RadiusNeighborsClassifier", None),
+    ("RandomForestClassifier", None),
+    ("RidgeClassifier", None),
+    ("RidgeClassifierCV", None),
+    ("SGDClassifier", NOT_GREATER),
+    ("StackingClassifier", ONLY_ONE),
+    ("VotingClassifier", None),
+];
+
+#[test]
+fn one_class_is_told_and_refused_as_by_scikit_learn() {
+    let is_classifier = |class: &&str| {
+        let (methods, attributes) = members(class);
+        methods.contains(&"predict") && attributes.contains(&"classes_")
+    };
+    let all: Vec<&str> = classes().into_iter().filter(is_classifier).collect();
+    let bare = |class: &str| class.rsplit('.').next().unwrap().to_owned();
+    let mut known: Vec<String> = all.iter().map(|class| bare(class)).collect();
+    known.sort();
+    assert_eq!(known, OF_ONE_CLASS.map(|(name, _)| name.to_owned()));
+    let wrong = mistakes(&all, |class| {
+        let name = &*bare(class);
+        let (_, refusal) = OF_ONE_CLASS.into_iter().find(|(known, _)| *known == name).unwrap();
+        let ones = if name == "MultiOutputClassifier" { json!(vec![[1, 1]; 12]) } else { json!(vec![1; 12]) };
+        let mut program = vec![
+            json!(["m", class, [], small(class)]),
+            json!(["_", "sk.fit", [{"$": "m"}, samples_of(class), ones]]),
+        ];
+        let mut out = methods_of(class);
+        out.retain(|method| refusal.is_none() && method.starts_with("predict"));
+        for method in &out {
+            program.push(json!([method, format!("sk.{method}"), [{"$": "m"}, samples_of(class)]]));
+        }
+        let found = reply(&json!({"in": inputs(), "prog": program, "out": out}));
+        let told = found["err"]["msg"].as_str().unwrap_or_default();
+        match refusal {
+            Some(text) if found["err"]["class"] == "ValueError" && told.starts_with(text) => Vec::new(),
+            None if found["ok"] == true => {
+                let is_wrong = |method: &&&str| {
+                    let (shape, told) = numbers(&found["out"][**method]);
+                    let is_of_one = **method == "predict" || shape == [12u64, 1];
+                    !(is_of_one && told.iter().all(|told| (told - 1.0).abs() < 1e-12))
+                };
+                out.iter().filter(is_wrong).map(|method| format!("{class}.{method}: {found}")).collect()
+            }
+            _ => vec![format!("{class}: {found}")],
+        }
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn samples_that_are_not_finite_are_taken_and_refused_as_by_scikit_learn() {
     let all: Vec<&str> = classes().into_iter().filter(|class| !is_of_labels(class)).collect();
