@@ -1,12 +1,13 @@
 //! Rounds of fits that hold a number for each sample: the same model from stores of all sizes in which a fit
-//! has room, and what a round costs, by the tasks that it runs.
+//! has room, and what a round costs, by the tasks that it runs and by the stages of their plans.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use tharsis_graph::{Error, Executor, Job, Limits, LocalExecutor, Outcome};
 use tharsis_learn::FitOptions;
 use tharsis_learn::decomposition::NMF;
 use tharsis_learn::ensemble::{AdaBoostClassifier, AdaBoostRegressor};
+use tharsis_learn::linear_model::{Ridge, RidgeClassifier};
 use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{DType, Tensor};
 
@@ -31,6 +32,32 @@ impl Executor for Counting {
         self.tasks.fetch_add(outcome.metrics.tasks, Ordering::Relaxed);
         Ok(outcome)
     }
+}
+
+/// An executor with room for all, which notes the stages of its jobs.
+struct Noting {
+    inner: LocalExecutor,
+    jobs: Mutex<Vec<Vec<String>>>,
+}
+
+impl Executor for Noting {
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
+    fn execute(&self, job: Job) -> Result<Outcome, Error> {
+        let stages = job.runnable.plan().stages.iter().map(|stage| stage.label.clone()).collect();
+        self.jobs.lock().unwrap().push(stages);
+        self.inner.execute(job)
+    }
+}
+
+/// The stages of the jobs of a fit.
+fn noted(fit: impl FnOnce(FitOptions)) -> Vec<Vec<String>> {
+    let inner = LocalExecutor::within(Limits::new(1, MEMORY_BYTES));
+    let executor = Arc::new(Noting { inner, jobs: Mutex::default() });
+    fit(FitOptions::new().executor(executor.clone()));
+    std::mem::take(&mut *executor.jobs.lock().unwrap())
 }
 
 /// A fit of so many rounds, which gives the numbers of its model.
@@ -76,6 +103,41 @@ fn check(rows: usize, sizes: &[u64], tolerance: f64, fit: Fit<'_>) -> Vec<(u64, 
 /// Samples of one feature.
 fn samples(rows: usize) -> Tensor {
     default_rng(4).normal(0.0, 1.0, &[rows, 1]).execute().unwrap()
+}
+
+/// The labels of a line go through a stage that asks for its scores: in one job of each round, as mistakes
+/// are stored. The weights are stored too, so a plan of a late round has no more stages than one of an early
+/// round; without that it has those of all lines before it.
+#[test]
+fn rounds_of_boosted_lines_store_mistakes_and_weights() {
+    const ROWS: usize = 500;
+    const FEW_AND_MANY: [usize; 2] = [3, 8];
+    let x = samples(ROWS);
+    let flat = x.squeeze(Some(&[1]));
+    let noise = default_rng(5).random(&[ROWS]).less(0.25);
+    let labels = flat.greater(0.0).not_equal(noise).astype(DType::I64).execute().unwrap();
+    let numbers = (&flat + &default_rng(6).normal(0.0, 1.0, &[ROWS])).execute().unwrap();
+    let most = |jobs: &[Vec<String>]| jobs.iter().map(Vec::len).max();
+    let [few, many] = FEW_AND_MANY.map(|rounds| {
+        let jobs = noted(|options| {
+            let estimator = AdaBoostClassifier::new().estimator(RidgeClassifier::new());
+            let estimator = estimator.n_estimators(rounds).learning_rate(0.1);
+            assert_eq!(estimator.fit(&x, &labels, options).unwrap().estimators.len(), rounds);
+        });
+        let asking = jobs.iter().filter(|stages| stages.iter().any(|stage| stage == "require"));
+        assert_eq!(asking.count(), rounds);
+        most(&jobs)
+    });
+    assert_eq!(few, many);
+    let [few, many] = FEW_AND_MANY.map(|rounds| {
+        let jobs = noted(|options| {
+            let estimator = AdaBoostRegressor::new().estimator(Ridge::new());
+            let estimator = estimator.n_estimators(rounds).learning_rate(0.1);
+            assert_eq!(estimator.fit(&x, &numbers, options).unwrap().estimators.len(), rounds);
+        });
+        most(&jobs)
+    });
+    assert_eq!(few, many);
 }
 
 /// A fit of trees needs a store for more than three times the weights of a round, so that each of these has
