@@ -256,6 +256,22 @@ impl<T: Tells> Stack<T> {
         concatenate(&parts.iter().collect::<Vec<_>>(), 1)
     }
 
+    /// The names of the features of the last estimator of a class.
+    fn names_out(&self, class: &str, names: &[String]) -> Vec<String> {
+        let class = class.to_lowercase();
+        let of = |(name, method, model): &(String, StackMethod, FittedAny<T>)| {
+            let own = format!("{class}_{name}");
+            let classes = match method {
+                StackMethod::Predict | StackMethod::Auto => 0,
+                _ => model.class_labels().map_or(0, <[i64]>::len),
+            };
+            // One column tells of two classes.
+            if classes <= 2 { vec![own] } else { (0..classes).map(|at| format!("{own}{at}")).collect() }
+        };
+        let passed: &[String] = if self.passthrough { names } else { &[] };
+        self.models.iter().flat_map(of).chain(passed.iter().cloned()).collect()
+    }
+
     fn is_sound(&self) -> bool {
         !self.models.is_empty()
     }
@@ -359,6 +375,10 @@ macro_rules! stacks {
 
             fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
                 Some(self.kind_and_body())
+            }
+
+            fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+                Some(self.stack.names_out($name, names))
             }
         }
 

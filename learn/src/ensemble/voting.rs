@@ -432,6 +432,19 @@ impl FittedVotingClassifier {
         self.named_estimators.iter().map(|(_, model)| model)
     }
 
+    /// The names of the columns of `transform`; none if it has three axes.
+    fn names_out(&self) -> Option<Vec<String>> {
+        let names = prefixed(CLASSIFIER, &self.named_estimators);
+        match (self.voting, self.is_flat) {
+            (Voting::Hard, _) => Some(names),
+            (Voting::Soft, true) => {
+                let of = |name: String| (0..self.classes.len()).map(move |class| format!("{name}{class}"));
+                Some(names.into_iter().flat_map(of).collect())
+            }
+            (Voting::Soft, false) => None,
+        }
+    }
+
     /// Mean probabilities; (n, k).
     #[track_caller]
     fn chances(&self, x: &Tensor) -> Tensor {
@@ -456,6 +469,10 @@ impl FittedVotingClassifier {
 }
 
 impl FittedVotingRegressor {
+    fn names_out(&self) -> Option<Vec<String>> {
+        Some(prefixed(REGRESSOR, &self.named_estimators))
+    }
+
     /// The mean predictions for samples (n, d), as an expression; (n,).
     ///
     /// # Errors
@@ -485,6 +502,12 @@ impl FittedVotingRegressor {
     pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
         self.score_any(x, y, &options.into())
     }
+}
+
+/// The names of some estimators behind that of a class.
+fn prefixed<T: Tells>(class: &str, named: &[(String, FittedAny<T>)]) -> Vec<String> {
+    let class = class.to_lowercase();
+    named.iter().map(|(name, _)| format!("{class}_{name}")).collect()
 }
 
 /// Whether a model has so many weights as estimators, of which there are some.
@@ -532,6 +555,10 @@ macro_rules! maps {
 
             fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
                 Some(self.kind_and_body())
+            }
+
+            fn feature_names_out(&self, _: &[String]) -> Option<Vec<String>> {
+                self.names_out()
             }
         }
     )*};

@@ -181,6 +181,25 @@ pub(super) fn integers_if_given(args: &Bound<Value>, name: &str) -> Result<Optio
     }
 }
 
+/// A list of texts, if there is one.
+///
+/// # Errors
+/// `TypeError` for other elements.
+pub(super) fn texts_if_given(args: &Bound<Value>, name: &str) -> Result<Option<Vec<String>>, Failure> {
+    let wrong = |found: &Value| Failure::kind(format!("{name} has names alone, found {}", found.look()));
+    let text = |part: &Value| match part {
+        Value::Text(text) => Ok(text.clone()),
+        other => Err(wrong(other)),
+    };
+    match args.some(name)? {
+        None => Ok(None),
+        Some(Value::List(parts) | Value::Tuple(parts)) => {
+            Ok(Some(parts.iter().map(text).collect::<Result<_, _>>()?))
+        }
+        Some(other) => Err(wrong(other)),
+    }
+}
+
 /// A list of numbers.
 ///
 /// # Errors

@@ -137,11 +137,16 @@ fn of_all(args: &Bound<Value>) -> Result<FeatureUnion, Failure> {
 impl Described for FittedColumnTransformer {
     const METHODS: &'static [&'static str] = &["transform"];
     const TASK: Task = Task::Unsupervised;
+    const HAS_NAMES: bool = true;
 }
 
 impl Model for FittedColumnTransformer {
     fn map(&self, method: &str, x: &Tensor) -> Option<Tensor> {
         (method == "transform").then(|| self.transform(x))
+    }
+
+    fn names(&self, names: &[String]) -> Option<Vec<String>> {
+        crate::base::Transform::feature_names_out(self, names)
     }
 
     fn attribute(&self, name: &str) -> Option<Value> {

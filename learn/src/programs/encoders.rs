@@ -63,7 +63,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             .keyword(),
             MIN_FREQUENCY,
             MAX_CATEGORIES,
-            // Columns have no names.
+            // A function that combines them is no value of a program.
             Param::new("feature_name_combiner", Kind::Choice(&["concat"]), Preset::Text("concat")).keyword(),
         ],
         "a column for each category of each feature",

@@ -204,6 +204,7 @@ impl<T: Tells> Described for FittedRFE<FittedAny<T>> {
         Task::Regression | Task::Unsupervised => &["inverse_transform", "predict", "transform", "score"],
     };
     const TASK: Task = T::TASK;
+    const HAS_NAMES: bool = true;
 }
 
 impl<T: Tells> Model for FittedRFE<FittedAny<T>> {
@@ -222,6 +223,10 @@ impl<T: Tells> Model for FittedRFE<FittedAny<T>> {
         supervised_score(self, x, y, options)
     }
 
+    fn names(&self, names: &[String]) -> Option<Vec<String>> {
+        crate::base::Transform::feature_names_out(self, names)
+    }
+
     fn attribute(&self, name: &str) -> Option<Value> {
         match name {
             "classes_" => self.class_labels().map(classes),
@@ -236,6 +241,7 @@ impl<T: Tells> Model for FittedRFE<FittedAny<T>> {
 impl<T: Tells> Described for FittedSelectFromModel<FittedAny<T>> {
     const METHODS: &'static [&'static str] = &["inverse_transform", "transform"];
     const TASK: Task = Task::Unsupervised;
+    const HAS_NAMES: bool = true;
 }
 
 impl<T: Tells> Model for FittedSelectFromModel<FittedAny<T>> {
@@ -245,6 +251,10 @@ impl<T: Tells> Model for FittedSelectFromModel<FittedAny<T>> {
             "transform" => Some(self.transform(x)),
             _ => None,
         }
+    }
+
+    fn names(&self, names: &[String]) -> Option<Vec<String>> {
+        crate::base::Transform::feature_names_out(self, names)
     }
 
     fn attribute(&self, name: &str) -> Option<Value> {

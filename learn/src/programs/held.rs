@@ -403,4 +403,8 @@ impl Transform for MemberModel {
     fn inverse(&self, x: &Tensor) -> Option<Tensor> {
         self.model.map("inverse_transform", x)
     }
+
+    fn feature_names_out(&self, names: &[String]) -> Option<Vec<String>> {
+        self.model.names(names)
+    }
 }

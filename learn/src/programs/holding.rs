@@ -463,6 +463,7 @@ model!(
 impl Described for FittedIsotonicRegression {
     const METHODS: &'static [&'static str] = &["predict", "transform", "score"];
     const TASK: Task = Task::Regression;
+    const HAS_NAMES: bool = true;
 }
 
 impl Model for FittedIsotonicRegression {
@@ -474,6 +475,10 @@ impl Model for FittedIsotonicRegression {
     fn score(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> crate::Result<f64> {
         let y = y.ok_or_else(|| crate::checks::refused("y should be a 1d array, got None instead."))?;
         FittedIsotonicRegression::score(self, x, y, options)
+    }
+
+    fn names(&self, names: &[String]) -> Option<Vec<String>> {
+        crate::base::Transform::feature_names_out(self, names)
     }
 
     fn attribute(&self, name: &str) -> Option<Value> {

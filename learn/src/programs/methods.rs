@@ -1,6 +1,6 @@
 //! Methods of estimators, and their attributes.
 
-use super::args::{ARRAY_OR_NONE, INTEGER_OR_NONE, array, array_if_given, count, function};
+use super::args::{ARRAY_OR_NONE, INTEGER_OR_NONE, array, array_if_given, count, function, texts_if_given};
 use super::model::real;
 use super::object::{Instance, Labels, Samples};
 use tharsis_numeric::protocol::{Failure, Scope, Value};
@@ -13,6 +13,9 @@ const Y: Param = Param::new("y", ARRAY_OR_NONE, Preset::None);
 /// Weights of samples: one for each, or the same for all.
 const SAMPLE_WEIGHT: Param =
     Param::new("sample_weight", Kind::OneOf(&[Kind::Array, Kind::Real, Kind::None]), Preset::None);
+
+/// Names of features, or none.
+const NAMES: Kind = Kind::OneOf(&[Kind::Sequence, Kind::None]);
 
 const MAPPED: &[Param] = &[ESTIMATOR, X];
 const SAMPLED: &[Param] = &[ESTIMATOR, X, Y, SAMPLE_WEIGHT];
@@ -55,6 +58,16 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         instance.fit_transform(&Samples::of(args, instance.class().is_supervised, scope)?, scope)
     }),
     map!("decision_function", "scores of samples, whose signs or order tell their classes"),
+    Row {
+        name: "sk.get_feature_names_out",
+        form: Form::Method,
+        params: &[ESTIMATOR, Param::new("input_features", NAMES, Preset::None)],
+        doc: "names of the features that a transformer makes, from those of its samples: x0, x1 and so on",
+        run: |args, _| {
+            let names = texts_if_given(args, "input_features")?;
+            Instance::in_value(args.value("estimator")?)?.names(names)
+        },
+    },
     Row {
         name: "sk.kneighbors",
         form: Form::Method,

@@ -32,6 +32,9 @@ pub(super) trait Fit: Send + Sync {
     /// Whether NaN may stand for missing values.
     fn takes_nan(&self) -> bool;
 
+    /// Whether the features that its models make have names.
+    fn has_names(&self) -> bool;
+
     /// Its parameters by name.
     fn params(&self) -> &dyn Params;
 
@@ -61,6 +64,11 @@ pub(super) trait Model: Send + Sync {
         None
     }
 
+    /// The names of the features of results, from those of the samples; none if they have none.
+    fn names(&self, _: &[String]) -> Option<Vec<String>> {
+        None
+    }
+
     /// The attribute of this name, if the model has it.
     fn attribute(&self, name: &str) -> Option<Value>;
 
@@ -76,6 +84,8 @@ pub(super) trait Described: Model {
     const METHODS: &'static [&'static str];
     /// The kind of the predictions: what the type is as [`base::Predict`], by [`task_of`].
     const TASK: Task;
+    /// Whether [`Model::names`] tells names.
+    const HAS_NAMES: bool = false;
 }
 
 /// The task of a type, for [`task_of`].
@@ -103,6 +113,54 @@ macro_rules! task_of {
     }};
 }
 pub(super) use task_of;
+
+/// The names of a type, for [`has_names`] and [`names_of`].
+pub(super) struct NamesOf<M>(PhantomData<M>);
+
+impl<M: base::Transform> NamesOf<M> {
+    pub(super) const HAS: bool = true;
+
+    pub(super) fn of(model: &M, names: &[String]) -> Option<Vec<String>> {
+        model.feature_names_out(names)
+    }
+}
+
+/// The names of types that make no features.
+pub(super) trait NoNames {
+    type Model;
+
+    const HAS: bool = false;
+
+    fn of(_: &Self::Model, _: &[String]) -> Option<Vec<String>> {
+        None
+    }
+}
+
+impl<M> NoNames for NamesOf<M> {
+    type Model = M;
+}
+
+/// Whether a type of models makes features that have names: told from the type alone, as [`task_of`].
+macro_rules! has_names {
+    ($model:ty) => {{
+        // Of types that make features nothing reads it.
+        #[allow(unused_imports)]
+        use $crate::programs::model::NoNames;
+        <$crate::programs::model::NamesOf<$model>>::HAS
+    }};
+}
+pub(super) use has_names;
+
+/// The names of the features that a model of a type makes.
+macro_rules! names_of {
+    ($model:ty, $own:expr, $names:expr) => {{
+        // Of types that make features nothing reads it.
+        #[allow(unused_imports)]
+        use $crate::programs::model::NoNames;
+        <$crate::programs::model::NamesOf<$model>>::of($own, $names)
+    }};
+}
+pub(super) use names_of;
 
 impl<E> Fit for E
 where
@@ -132,6 +190,10 @@ where
 
     fn takes_nan(&self) -> bool {
         base::Estimator::takes_nan(self)
+    }
+
+    fn has_names(&self) -> bool {
+        <E::Fitted as Described>::HAS_NAMES
     }
 
     fn params(&self) -> &dyn Params {
@@ -168,6 +230,7 @@ macro_rules! model {
                 $($crate::programs::model::scored!($scored),)?
             ];
             const TASK: $crate::base::Task = $crate::programs::model::task_of!($model);
+            const HAS_NAMES: bool = $crate::programs::model::has_names!($model);
         }
 
         impl $crate::programs::model::Model for $model {
@@ -203,6 +266,10 @@ macro_rules! model {
                 let ($scored, $x, $y, $options) = (self, x, y, options);
                 $score
             })?
+
+            fn names(&self, names: &[String]) -> Option<Vec<String>> {
+                $crate::programs::model::names_of!($model, self, names)
+            }
 
             fn attribute(&self, name: &str) -> Option<tharsis_numeric::protocol::Value> {
                 let $read = self;

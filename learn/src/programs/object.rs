@@ -220,6 +220,30 @@ impl Instance {
         Ok(found.ok_or_else(|| self.lacks("kneighbors"))??)
     }
 
+    /// scikit-learn's `get_feature_names_out`: the names of the features that the model makes, from those of
+    /// the samples, which are x0, x1 and so on if none are given.
+    ///
+    /// # Errors
+    /// As [`Instance::map`]; `ValueError` for another number of names.
+    pub(super) fn names(&self, given: Option<Vec<String>>) -> Result<Value, Failure> {
+        const METHOD: &str = "get_feature_names_out";
+        if !self.estimator.has_names() {
+            return Err(self.lacks(METHOD));
+        }
+        let fitted = self.fitted().ok_or_else(|| self.not_fitted())?;
+        // Those that need no fit know no features before it.
+        let columns = fitted.columns.ok_or_else(|| self.not_fitted())?;
+        let names = given.unwrap_or_else(|| (0..columns).map(|at| format!("x{at}")).collect());
+        if names.len() != columns {
+            return Err(Failure::value(format!(
+                "input_features should have length equal to number of features ({columns}), got {}",
+                names.len()
+            )));
+        }
+        let made = fitted.model.names(&names).ok_or_else(|| self.lacks(METHOD))?;
+        Ok(Value::List(made.into_iter().map(Value::Text).collect()))
+    }
+
     /// The score of the model.
     ///
     /// # Errors
@@ -283,14 +307,17 @@ impl Instance {
     /// The model, for a method that needs one.
     fn fitted_for(&self, method: &str) -> Result<Arc<Fitted>, Failure> {
         self.check_has(method)?;
-        self.fitted().ok_or_else(|| Failure {
-            class: "NotFittedError".to_owned(),
-            message: format!(
-                "This {} instance is not fitted yet. Call 'fit' with appropriate arguments before using this \
-                 estimator.",
-                self.class.name
-            ),
-        })
+        self.fitted().ok_or_else(|| self.not_fitted())
+    }
+
+    /// The error of a method that needs a fit.
+    fn not_fitted(&self) -> Failure {
+        let message = format!(
+            "This {} instance is not fitted yet. Call 'fit' with appropriate arguments before using this \
+             estimator.",
+            self.class.name
+        );
+        Failure { class: "NotFittedError".to_owned(), message }
     }
 }
 

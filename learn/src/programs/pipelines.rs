@@ -77,11 +77,16 @@ impl<T: Tells> Model for FittedPipeline<FittedAny<T>> {
 impl Described for FittedPipeline<MemberModel> {
     const METHODS: &'static [&'static str] = &["transform"];
     const TASK: Task = Task::Unsupervised;
+    const HAS_NAMES: bool = true;
 }
 
 impl Model for FittedPipeline<MemberModel> {
     fn map(&self, method: &str, x: &Tensor) -> Option<Tensor> {
         (method == "transform").then(|| Transform::transform(self, x))
+    }
+
+    fn names(&self, names: &[String]) -> Option<Vec<String>> {
+        crate::base::Transform::feature_names_out(self, names)
     }
 
     fn attribute(&self, _: &str) -> Option<Value> {

@@ -9,6 +9,7 @@ mod extremes;
 mod fits;
 mod members;
 mod names;
+mod outputs;
 mod parameters;
 mod refusals;
 
