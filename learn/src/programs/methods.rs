@@ -28,7 +28,7 @@ macro_rules! map {
             form: Form::Method,
             params: MAPPED,
             doc: $doc,
-            run: |args, _| Instance::in_value(args.value("estimator")?)?.map($method, &array(args, "X")?),
+            run: |args, scope| mapped(args, scope, $method),
         }
     };
 }
@@ -55,6 +55,9 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
     sampled("sk.fit_transform", "fits a transformer; its samples, mapped", |args, scope| {
         let instance = Instance::in_value(args.value("estimator")?)?;
         instance.check_has("transform").map_err(|_| instance.lacks("fit_transform"))?;
+        if instance.is_of_sets() {
+            return fitted(args, scope)?.map_sets("transform", args.value("X")?, scope);
+        }
         instance.fit_transform(&Samples::of(args, instance.class().is_supervised, scope)?, scope)
     }),
     map!("decision_function", "scores of samples, whose signs or order tell their classes"),
@@ -131,9 +134,27 @@ const fn sampled(
     Row { name, form: Form::Method, params: SAMPLED, doc, run }
 }
 
+/// The samples of a call, mapped by a method.
+fn mapped(args: &Bound<Value>, scope: &Scope, method: &str) -> Result<Value, Failure> {
+    let instance = Instance::in_value(args.value("estimator")?)?;
+    if instance.is_of_sets() {
+        return instance.map_sets(method, args.value("X")?, scope);
+    }
+    instance.map(method, &array(args, "X")?)
+}
+
 /// The estimator of a call, fitted to its samples.
 fn fitted<'a>(args: &'a Bound<Value>, scope: &Scope) -> Result<&'a Instance, Failure> {
     let instance = Instance::in_value(args.value("estimator")?)?;
+    if instance.is_of_sets() {
+        if args.is_given("sample_weight") {
+            let name = instance.class().name;
+            let text = format!("{name}.fit() got an unexpected keyword argument 'sample_weight'");
+            return Err(Failure::kind(text));
+        }
+        instance.fit_sets(args.value("X")?)?;
+        return Ok(instance);
+    }
     instance.fit(&Samples::of(args, instance.class().is_supervised, scope)?, scope)?;
     Ok(instance)
 }

@@ -26,6 +26,7 @@ mod held;
 mod holding;
 mod impute;
 mod kernels;
+mod label_sets;
 mod linear;
 mod linear_selection;
 mod methods;
@@ -74,6 +75,7 @@ pub const TABLES: Tables = &[
     preprocessing::ROWS,
     distributions::ROWS,
     encoders::ROWS,
+    label_sets::ROWS,
     impute::ROWS,
     feature_selection::ROWS,
     covariance::ROWS,

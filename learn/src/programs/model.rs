@@ -9,7 +9,7 @@ use crate::neighbors::Neighbors;
 use crate::params::Params;
 use ndarray::{Array, Dimension};
 use std::marker::PhantomData;
-use tharsis_numeric::protocol::Value;
+use tharsis_numeric::protocol::{Failure, Scope, Value};
 use tharsis_numeric::{Scalar, Tensor};
 
 /// An estimator of any type.
@@ -19,6 +19,16 @@ pub(super) trait Fit: Send + Sync {
 
     /// A model, and the samples of its fit, where those are not what the model maps them to.
     fn fit_transform(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Option<Result<Crossed>>;
+
+    /// Whether a fit takes sets of labels, which are no array.
+    fn is_of_sets(&self) -> bool {
+        false
+    }
+
+    /// A model of sets of labels; none of estimators of arrays.
+    fn fit_sets(&self, _: &Value) -> Option<std::result::Result<Box<dyn Model>, Failure>> {
+        None
+    }
 
     /// The methods of its models.
     fn methods(&self) -> &'static [&'static str];
@@ -50,6 +60,11 @@ pub(super) type Crossed = (Box<dyn Model>, Tensor);
 pub(super) trait Model: Send + Sync {
     /// The samples, mapped by a method; none if the model has no such method.
     fn map(&self, method: &str, x: &Tensor) -> Option<Tensor>;
+
+    /// As [`Model::map`], of sets of labels, or to them; none of models of arrays.
+    fn map_sets(&self, _: &str, _: &Value, _: &Scope) -> Option<std::result::Result<Value, Failure>> {
+        None
+    }
 
     /// scikit-learn's `score`. Callers look for it among the methods first.
     ///

@@ -117,6 +117,15 @@ impl Instance {
         Ok(Value::Object(Arc::new(Instance::of(class, args, estimator, Some(fitted)))))
     }
 
+    /// An estimator with the parameters of a call, which it has already, as a value.
+    pub(super) fn made_as(
+        class: &'static Class,
+        args: &Bound<Value>,
+        estimator: impl Fit + 'static,
+    ) -> Value {
+        Value::Object(Arc::new(Instance::of(class, args, estimator, None)))
+    }
+
     fn of(
         class: &'static Class,
         args: &Bound<Value>,
@@ -194,9 +203,36 @@ impl Instance {
             [rows] => (rows, None),
             _ => return Err(Failure::value("X has lost an axis")),
         };
-        let fitted = Fitted { model, rows, columns };
-        *self.fitted.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(fitted));
+        self.hold(Fitted { model, rows, columns });
         Ok(())
+    }
+
+    fn hold(&self, fitted: Fitted) {
+        *self.fitted.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(fitted));
+    }
+
+    /// Whether a fit takes sets of labels, which are no array.
+    pub(super) fn is_of_sets(&self) -> bool {
+        self.estimator.is_of_sets()
+    }
+
+    /// As [`Instance::fit`], to sets of labels.
+    ///
+    /// # Errors
+    /// `TypeError` and `NotImplemented` for other things; those of the fit.
+    pub(super) fn fit_sets(&self, sets: &Value) -> Result<(), Failure> {
+        let model = self.estimator.fit_sets(sets).ok_or_else(|| self.lacks("fit"))??;
+        self.hold(Fitted { model, rows: 0, columns: None });
+        Ok(())
+    }
+
+    /// As [`Instance::map`], of sets of labels, or to them.
+    ///
+    /// # Errors
+    /// As there; `TypeError` and `NotImplemented` for other things; `MemoryError` for rows that do not fit.
+    pub(super) fn map_sets(&self, method: &str, x: &Value, scope: &Scope) -> Result<Value, Failure> {
+        let made = self.fitted_for(method)?.model.map_sets(method, x, scope);
+        made.ok_or_else(|| self.lacks(method))?
     }
 
     /// The samples, mapped by a method of the model.

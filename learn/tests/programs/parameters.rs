@@ -1,6 +1,8 @@
 //! Each row, called with each of its parameters at its default and at one other value.
 
-use super::{chosen, classes, inputs, labels, member, params, reply, rows, samples, samples_of, target};
+use super::{
+    OF_SETS, chosen, classes, inputs, labels, member, params, reply, rows, samples, samples_of, target,
+};
 use serde_json::{Value as Json, json};
 use tharsis_programs::{Kind, Look, Made, Param, Place};
 
@@ -46,6 +48,7 @@ fn fitting(row: &str, param: &str) -> Option<Json> {
     Some(match (row, param) {
         (_, "sample_weight") => json!((1..=12).collect::<Vec<i64>>()),
         (_, "labels") => json!([0, 1]),
+        (OF_SETS, "classes") => json!([2, 0]),
         ("sk.metrics.pairwise.haversine_distances", "X" | "Y") => json!([[0.5, 0.25], [1.0, 0.5]]),
         (_, "Y") => json!(samples()[..3]),
         (_, "stratify") => json!(labels()),
@@ -164,7 +167,7 @@ pub(super) fn called_in(context: &Json, row: &str, params: &[Param], extra: &[(&
     }
     let mut program = vec![json!(["r", row, positional, keywords])];
     let mut out = vec!["r"];
-    if classes().contains(&row) {
+    if classes().contains(&row) || row == OF_SETS {
         let mut x = samples_of(row);
         if row.contains("random_projection") {
             // As many features as distances of twelve samples need.
