@@ -9,6 +9,9 @@
 //! For coordinates `w` and `b` the coefficients are `w + (t - w·u) u`, where `t = g w·u + l b`, `g = 1 /
 //! √(1 + r m²)` and `l = r m g²`; scores around the middle have the intercept `b`, those around zero `b - m
 //! t`. In parts of the penalty of coefficients the penalty is `w·w + r g² b²`.
+//!
+//! Lines through zero are those of an `r` beyond all bounds: `g = 0` and `l = 1 / m`, so the intercept around
+//! zero is `b - m t = 0`, the penalty `w·w + l² b²`, and `w·u` moves nothing.
 
 use ndarray::{Array1, Array2, Axis};
 
@@ -35,9 +38,20 @@ impl Far {
         })
     }
 
-    /// The penalty of the intercepts `b` in parts of that of intercepts around zero.
-    pub(super) fn penalty(&self) -> f64 {
-        self.shrink * self.shrink
+    /// As [`Far::new`], for lines through zero.
+    pub(super) fn through_zero(middle: Array1<f64>) -> Option<Far> {
+        let length = middle.dot(&middle).sqrt();
+        let is_sound = 0.0 < length && length.is_finite();
+        is_sound.then(|| Far { unit: &middle / length, shrink: 0.0, lean: 1.0 / length, middle })
+    }
+
+    /// The penalty of the intercepts `b`, by those of coefficients and of intercepts around zero.
+    pub(super) fn penalty(&self, of_coef: f64, of_intercept: f64) -> f64 {
+        if self.shrink == 0.0 {
+            of_coef * self.lean * self.lean
+        } else {
+            of_intercept * self.shrink * self.shrink
+        }
     }
 
     /// The coefficients (k, d) at coordinates (k, d) and (k,).
@@ -60,7 +74,8 @@ impl Far {
     ) -> (Array2<f64>, Array1<f64>) {
         let b = intercept + &coef.dot(&self.middle);
         let t = coef.dot(&self.unit);
-        let more = (&t - &(&b * self.lean)) / self.shrink - &t;
+        // The coordinate that moves nothing stays at zero.
+        let more = if self.shrink == 0.0 { &t * -1.0 } else { (&t - &(&b * self.lean)) / self.shrink - &t };
         (coef + &self.outer(&more), b)
     }
 
@@ -100,10 +115,25 @@ mod tests {
                 let row = coef.row(score);
                 let around_zero = row.dot(&row) + ratio * intercept[score] * intercept[score];
                 let own = w.row(score).dot(&w.row(score));
-                let penalty = own + ratio * far.penalty() * b[score] * b[score];
+                let penalty = own + far.penalty(1.0, ratio) * b[score] * b[score];
                 assert!(near(penalty, around_zero), "{ratio}: {penalty}, not {around_zero}");
             }
         }
+    }
+
+    #[test]
+    fn coordinates_of_lines_through_zero_have_no_intercept() {
+        let far = Far::through_zero(arr1(&[30.0, -40.0])).unwrap();
+        let (w, b) = (arr2(&[[0.5, -2.0]]), arr1(&[0.25]));
+        let coef = far.coef(&w, &b);
+        assert!(near(coef.row(0).dot(&far.middle), b[0]), "{coef}");
+        assert!(near(far.intercept(&coef, &b)[0], 0.0), "{coef}");
+        let (back, back_b) = far.coordinates(&coef, &arr1(&[0.0]));
+        assert!(near(back_b[0], b[0]) && near(back.row(0).dot(&far.unit), 0.0), "{back}");
+        let again = far.coef(&back, &back_b);
+        assert!(again.iter().zip(&coef).all(|(a, b)| near(*a, *b)), "{again}, not {coef}");
+        let penalty = back.row(0).dot(&back.row(0)) + far.penalty(1.0, 7.0) * back_b[0] * back_b[0];
+        assert!(near(penalty, coef.row(0).dot(&coef.row(0))), "{penalty}");
     }
 
     #[test]
@@ -135,5 +165,6 @@ mod tests {
         assert!(Far::new(arr1(&[0.0, 0.0]), 1.0).is_none());
         assert!(Far::new(arr1(&[1e200, 0.0]), 1.0).is_none());
         assert!(Far::new(arr1(&[f64::NAN]), 0.0).is_none());
+        assert!(Far::through_zero(arr1(&[0.0])).is_none() && Far::through_zero(arr1(&[1e200])).is_none());
     }
 }

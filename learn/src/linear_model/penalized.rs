@@ -43,11 +43,15 @@ impl Penalized {
         weight: f64,
     ) -> Result<Solution> {
         let (scores, columns) = coef.dim();
-        let far = self.far(pass)?;
+        let far = self.far(pass, intercept)?;
         let shifted = far.as_ref().map(|far| pass.around(&far.middle));
         let pass = shifted.as_ref().unwrap_or(pass);
-        let own = far.as_ref().map_or(1.0, Far::penalty) * self.intercept_penalty;
-        let own = if self.fit_intercept { own } else { 0.0 };
+        // Around a middle there is an intercept in any case.
+        let is_fitted = self.fit_intercept || far.is_some();
+        let own = match &far {
+            Some(far) => far.penalty(self.penalty, self.intercept_penalty),
+            None => self.intercept_penalty,
+        };
         let coef_at = |w: &Array2<f64>, b: &Array1<f64>| match &far {
             Some(far) => far.coef(w, b),
             None => w.clone(),
@@ -56,13 +60,14 @@ impl Penalized {
             let (w, b) = parts(at, scores, columns);
             let loss = pass.at(&coef_at(&w, &b), &b)?;
             let squares = w.iter().map(|w| w * w).sum::<f64>();
-            let value = loss.sum / weight + 0.5 * (self.penalty * squares + own * b.dot(&b));
+            let squares_b = if is_fitted { b.dot(&b) } else { 0.0 };
+            let value = loss.sum / weight + 0.5 * (self.penalty * squares + own * squares_b);
             let (mut by_w, mut by_b) = (loss.coef / weight, loss.intercept / weight);
             if let Some(far) = &far {
                 far.slopes(&mut by_w, &mut by_b);
             }
             by_w += &(w * self.penalty);
-            by_b = if self.fit_intercept { by_b + b * own } else { Array1::zeros(scores) };
+            by_b = if is_fitted { by_b + b * own } else { Array1::zeros(scores) };
             Ok((value, joined(&by_w, &by_b)))
         };
         let from = match &far {
@@ -81,18 +86,27 @@ impl Penalized {
         }
         let (w, b) = parts(at, scores, columns);
         let coef = coef_at(&w, &b);
-        let intercept = far.as_ref().map_or_else(|| b.clone(), |far| far.intercept(&coef, &b));
+        let intercept = match &far {
+            Some(far) if self.fit_intercept => far.intercept(&coef, &b),
+            Some(_) => intercept.clone(),
+            None => b,
+        };
         Ok(Solution { coef, intercept, rounds, converged })
     }
 
-    /// The coordinates for samples far from zero, if these are, and intercepts are fitted.
+    /// The coordinates for samples far from zero, if these are. Intercepts that stay have to be zero for it.
     #[track_caller]
-    fn far(&self, pass: &LinearPass<'_>) -> Result<Option<Far>> {
-        if !self.fit_intercept {
+    fn far(&self, pass: &LinearPass<'_>, intercept: &Array1<f64>) -> Result<Option<Far>> {
+        let has_other = intercept.iter().any(|intercept| *intercept != 0.0);
+        if !self.fit_intercept && has_other {
             return Ok(None);
         }
+        let Some(middle) = pass.far_middles()? else { return Ok(None) };
+        if !self.fit_intercept {
+            return Ok(Far::through_zero(middle));
+        }
         let ratio = if self.intercept_penalty == 0.0 { 0.0 } else { self.intercept_penalty / self.penalty };
-        Ok(pass.far_middles()?.and_then(|middle| Far::new(middle, ratio)))
+        Ok(Far::new(middle, ratio))
     }
 }
 

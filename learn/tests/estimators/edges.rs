@@ -306,6 +306,28 @@ fn samples_far_from_zero_have_the_models_of_near_ones() {
     }
 }
 
+/// Without an intercept the coefficients along the samples tell it, which are as small as these are far: any
+/// intercept costs nothing, and only directions across are left, here one.
+#[test]
+fn lines_through_zero_have_the_models_of_near_samples() {
+    let (x, y) = leaning();
+    let column = |at: i64| x.get(&[(..).into(), (at..at + 1).into()]);
+    let across = (column(0) - column(1)) * std::f64::consts::FRAC_1_SQRT_2;
+    let logistic = || LogisticRegression::new().tol(1e-7).max_iter(10_000);
+    let poisson = || PoissonRegressor::new().tol(1e-7).max_iter(10_000);
+    let near = logistic().fit(&across, &y, ..).unwrap();
+    let counts = poisson().fit(&across, &y, ..).unwrap();
+    for far in [1e7, 1e9] {
+        let samples = (&x + far).execute().unwrap();
+        let model = logistic().fit_intercept(false).fit(&samples, &y, ..).unwrap();
+        assert!(model.converged && model.n_iter < 100 && model.intercept[0] == 0.0, "{model:?}");
+        assert_near(&model.decision_function(&samples), &near.decision_function(&across), 1e-5);
+        let model = poisson().fit_intercept(false).fit(&samples, &y, ..).unwrap();
+        assert!(model.converged && model.n_iter < 100 && model.intercept.sum() == 0.0, "{model:?}");
+        assert_near(&model.predict(&samples), &counts.predict(&across), 1e-5);
+    }
+}
+
 /// Steps for a value of `C` begin where those for the value before have ended, as in scikit-learn.
 #[test]
 fn steps_of_a_path_begin_at_the_model_before() {
