@@ -11,7 +11,7 @@ use ndarray::{Array1, Array2, Axis, Slice};
 use tharsis_numeric::{Result, Tensor, concatenate};
 
 /// Largest ratio of eigenvalues of a system that is solved by products of columns: half of the digits.
-const CONDITION_MAX: f64 = 1e8;
+pub(super) const CONDITION_MAX: f64 = 1e8;
 
 /// Slopes, and the means through which the line goes.
 pub(crate) struct Least {
@@ -123,23 +123,42 @@ fn by_products_of_samples(
     matrix(training.engine.run(&[&slopes])?.pop().ok_or_else(lost)?).map(Some)
 }
 
-/// The slopes by singular values of the samples, by blocks of rows if there are many. Directions whose
-/// singular value is rounding are left out.
+/// The slopes by singular values of the samples. Directions whose singular value is rounding are left out.
 #[track_caller]
 fn by_factors(training: &Training, centred: &Centred, penalty: f64) -> Result<Array2<f64>> {
-    let columns = training.columns;
-    let upper = concatenate(&[&centred.x, &centred.y], 1).qr_upper();
-    let states = training.engine.run(&[&upper])?;
-    if !all_finite(&states) {
-        return Err(training.not_finite(Nan::Refused));
+    let Factors { singular, vectors, along } = Factors::of(training, centred)?;
+    let factors = singular.mapv(|value| if 0.0 < value { 1.0 / (value + penalty / value) } else { 0.0 });
+    Ok(vectors.dot(&(along * factors.insert_axis(Axis(1)))))
+}
+
+/// Singular values of samples, whose condition is the root of that of their products.
+pub(super) struct Factors {
+    /// Descending, 0 for those that are rounding; (r,).
+    pub(super) singular: Array1<f64>,
+    /// The directions of features that belong to them; (d, r).
+    pub(super) vectors: Array2<f64>,
+    /// The targets along the directions of samples that belong to them; (r, k).
+    pub(super) along: Array2<f64>,
+}
+
+impl Factors {
+    /// One pass, by blocks of rows if there are many.
+    #[track_caller]
+    pub(super) fn of(training: &Training, centred: &Centred) -> Result<Factors> {
+        let columns = training.columns;
+        let upper = concatenate(&[&centred.x, &centred.y], 1).qr_upper();
+        let states = training.engine.run(&[&upper])?;
+        if !all_finite(&states) {
+            return Err(training.not_finite(Nan::Refused));
+        }
+        let upper = matrix(states.into_iter().next().ok_or_else(lost)?)?;
+        let own = upper.slice_axis(Axis(1), Slice::from(..columns));
+        let projected = upper.slice_axis(Axis(1), Slice::from(columns..));
+        let (left, singular, right) = svd(&own.to_owned())?;
+        let largest = singular.first().copied().unwrap_or(0.0);
+        let bound = largest * f64::EPSILON * training.rows.max(columns) as f64;
+        let singular = singular.mapv(|value| if bound < value { value } else { 0.0 });
+        let along = left.t().dot(&projected);
+        Ok(Factors { singular, vectors: right.reversed_axes(), along })
     }
-    let upper = matrix(states.into_iter().next().ok_or_else(lost)?)?;
-    let own = upper.slice_axis(Axis(1), Slice::from(..columns));
-    let projected = upper.slice_axis(Axis(1), Slice::from(columns..));
-    let (left, singular, right) = svd(&own.to_owned())?;
-    let largest = singular.first().copied().unwrap_or(0.0);
-    let bound = largest * f64::EPSILON * training.rows.max(columns) as f64;
-    let factors = singular.mapv(|value| if bound < value { 1.0 / (value + penalty / value) } else { 0.0 });
-    let along = left.t().dot(&projected) * factors.insert_axis(Axis(1));
-    Ok(right.t().dot(&along))
 }

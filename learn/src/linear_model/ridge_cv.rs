@@ -4,7 +4,7 @@
 //! Cross-Validation as a Method for Choosing a Good Ridge Parameter", 1979): the eigenvectors of the Gram
 //! matrix make it a sum of squares of each sample, so one pass tells it for all penalties together.
 
-use super::least::solved;
+use super::least::{CONDITION_MAX, Factors, solved};
 use super::line::{self, Line, line_model};
 use super::ridge_classifier::{are_scores_sound, show_scores, signs};
 use super::sums::Sums;
@@ -14,7 +14,7 @@ use crate::checks::{Nan, Training, refused};
 use crate::dense::{spectrum, tensor};
 use crate::labels::{Classes, chosen_label, linear_scores};
 use crate::params::estimator;
-use crate::passes::{Around, in_chunks_for};
+use crate::passes::{Around, Centred, in_chunks_for};
 use crate::saved::saved;
 use crate::states::{all_finite, lost, vector};
 use ndarray::{Array1, Array2, ArrayD, ArrayView2, Axis, concatenate};
@@ -107,8 +107,9 @@ struct Chosen {
 }
 
 impl RidgeCV {
-    /// Fits the model on samples (n, d) and targets (n,) or (n, k), of real dtypes. Two passes; one for
-    /// folds, which keep a matrix (d, d) each.
+    /// Fits the model on samples (n, d) and targets (n,) or (n, k), of real dtypes. Two passes, and two more
+    /// without an intercept if products of the samples have lost a direction; one for folds, which keep a
+    /// matrix (d, d) each.
     ///
     /// # Errors
     /// `ValueError` for no penalties, penalties and folds out of their ranges, shapes that do not fit, no
@@ -121,8 +122,8 @@ impl RidgeCV {
 }
 
 impl RidgeClassifierCV {
-    /// Fits the model on samples (n, d), of any real dtype, and labels (n,), whole numbers. Two passes, and
-    /// one or two over the labels.
+    /// Fits the model on samples (n, d), of any real dtype, and labels (n,), whole numbers. Passes as for
+    /// [`RidgeCV::fit`], and one or two over the labels.
     ///
     /// # Errors
     /// As [`RidgeCV::fit`]; `ValueError` for labels that are not whole.
@@ -171,6 +172,22 @@ impl Spectrum {
         Ok(Spectrum { values, vectors, along })
     }
 
+    /// As [`Spectrum::of`] of products around zero, by factors of the samples themselves. Two passes.
+    #[track_caller]
+    fn of_samples(training: &Training, targets: &Tensor) -> Result<Spectrum> {
+        let centred = Centred::of(training, targets, Around::Zero)?;
+        let Factors { singular, vectors, along } = Factors::of(training, &centred)?;
+        let values = singular.mapv(|value| value * value);
+        Ok(Spectrum { values, vectors, along: along * singular.insert_axis(Axis(1)) })
+    }
+
+    /// Whether the products have few digits of a direction, which the least of these penalties does not hide.
+    fn is_wide(&self, alphas: &[f64]) -> bool {
+        let penalty = alphas.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = self.values.iter().copied().fold(0.0, f64::max);
+        self.values.iter().any(|value| CONDITION_MAX * (value + penalty) < most)
+    }
+
     /// The slopes along the eigenvectors; directions in which samples do not vary have none.
     fn along(&self, alpha: f64) -> Array2<f64> {
         let factors = self.values.mapv(|value| if 0.0 < value { 1.0 / (value + alpha) } else { 0.0 });
@@ -186,7 +203,11 @@ impl Spectrum {
 #[track_caller]
 fn by_samples(training: &Training, targets: &Tensor, alphas: &[f64], fit_intercept: bool) -> Result<Chosen> {
     let sums = Sums::of(training, targets, line::around(fit_intercept))?;
-    let spectrum = Spectrum::of(&sums)?;
+    let mut spectrum = Spectrum::of(&sums)?;
+    // Products of samples far from zero have lost what lies across; around means there is nothing to lose.
+    if !fit_intercept && training.columns <= training.rows && spectrum.is_wide(alphas) {
+        spectrum = Spectrum::of_samples(training, targets)?;
+    }
     let squares = squares_left_out(training, targets, (&sums, &spectrum), alphas, fit_intercept)?;
     let (mut best, mut score) = (0, f64::NEG_INFINITY);
     for (at, &square) in squares.iter().enumerate() {
@@ -195,7 +216,7 @@ fn by_samples(training: &Training, targets: &Tensor, alphas: &[f64], fit_interce
             (best, score) = (at, found);
         }
     }
-    Chosen::of(sums, alphas[best], score)
+    Chosen::of(sums, &spectrum, alphas[best], score)
 }
 
 /// The sums of the squares that samples lose when they are left out, of all targets; one for each penalty.
@@ -261,7 +282,9 @@ fn by_folds(
             best = at;
         }
     }
-    Chosen::of(Sums::without(&parts, None)?.around(around), alphas[best], scores[best])
+    let sums = Sums::without(&parts, None)?.around(around);
+    let spectrum = Spectrum::of(&sums)?;
+    Chosen::of(sums, &spectrum, alphas[best], scores[best])
 }
 
 /// R² of lines through the means of training samples, of test samples; NaN for fewer than two.
@@ -283,10 +306,10 @@ fn r2(slopes: &Array2<f64>, train: &Sums, test: &Sums) -> f64 {
 impl Chosen {
     /// The slopes of the penalty.
     #[track_caller]
-    fn of(sums: Sums, alpha: f64, score: f64) -> Result<Chosen> {
+    fn of(sums: Sums, spectrum: &Spectrum, alpha: f64, score: f64) -> Result<Chosen> {
         let slopes = match solved(&sums.gram, &sums.cross, alpha)? {
             Some(slopes) => slopes,
-            None => Spectrum::of(&sums)?.slopes(alpha),
+            None => spectrum.slopes(alpha),
         };
         Ok(Chosen { sums, slopes, alpha, score })
     }

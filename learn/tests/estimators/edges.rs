@@ -328,6 +328,31 @@ fn lines_through_zero_have_the_models_of_near_samples() {
     }
 }
 
+/// Least squares through zero, by samples whose products have lost all digits across their mean.
+#[test]
+fn penalties_of_lines_through_zero_are_those_of_near_samples() {
+    let (x, _) = leaning();
+    let column = |at: i64| x.get(&[(..).into(), (at..at + 1).into()]);
+    let across = (column(0) - column(1)) * std::f64::consts::FRAC_1_SQRT_2;
+    let y = array([-0.5, 1.0, 0.25, -2.0, -1.5, 1.25, -1.0, 2.5, 2.0, -2.25, -1.0, -2.0]);
+    let alphas = [0.1, 1.0, 10.0];
+    let near = RidgeCV::new().alphas(alphas).fit(&across, &y, ..).unwrap();
+    let line = LinearRegression::new().fit(&across, &y, ..).unwrap();
+    for far in [1e7, 1e9] {
+        let samples = (&x + far).execute().unwrap();
+        let model = RidgeCV::new().alphas(alphas).fit_intercept(false).fit(&samples, &y, ..).unwrap();
+        assert_eq!((model.alpha, model.intercept.sum()), (near.alpha, 0.0));
+        assert!((model.best_score - near.best_score).abs() < 1e-5, "{model:?}, not {near:?}");
+        assert_near(&model.predict(&samples), &near.predict(&across), 1e-5);
+        let ridge = Ridge::new().alpha(near.alpha).fit_intercept(false).fit(&samples, &y, ..).unwrap();
+        assert_near(&ridge.predict(&samples), &near.predict(&across), 1e-5);
+        // Its default, as that of scikit-learn, leaves directions out that are so narrow.
+        let model = LinearRegression::new().tol(1e-12).fit_intercept(false);
+        let model = model.fit(&samples, &y, ..).unwrap();
+        assert_near(&model.predict(&samples), &line.predict(&across), 1e-5);
+    }
+}
+
 /// Steps for a value of `C` begin where those for the value before have ended, as in scikit-learn.
 #[test]
 fn steps_of_a_path_begin_at_the_model_before() {
