@@ -1,28 +1,37 @@
 //! The names of columns in a statement, wherever the grammar has some.
 
+use super::joins::{constraint_of, each_join};
 use datafusion::logical_expr::sqlparser::ast::{
-    AssignmentTarget, ExcludeSelectItem, Expr, Ident, JoinConstraint, JoinOperator, ObjectName,
-    ObjectNamePart, RenameSelectItem, Select, SelectItem, Statement as SqlStatement, TableFactor,
-    TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    AssignmentTarget, ExcludeSelectItem, Expr, Ident, JoinConstraint, ObjectName, ObjectNamePart,
+    PipeOperator, Query, RenameSelectItem, Select, SelectItem, Statement as SqlStatement, VisitMut,
+    VisitorMut, WildcardAdditionalOptions,
 };
 use datafusion::sql::parser::{CopyToSource, Statement};
 use std::ops::ControlFlow;
 
 /// Visits all of them; of names with several parts, the last one.
 pub(super) fn each_name(statement: &mut Statement, visit: &mut dyn FnMut(&mut Ident)) {
-    // It never breaks off.
-    let _whole = match statement {
-        Statement::Statement(statement) => statement.visit(&mut Names(visit)),
+    match statement {
+        Statement::Statement(statement) => names_in(&mut **statement, visit),
         Statement::CopyTo(copy) => match &mut copy.source {
-            CopyToSource::Query(query) => query.visit(&mut Names(visit)),
-            CopyToSource::Relation(_) => ControlFlow::Continue(()),
+            CopyToSource::Query(query) => names_in(&mut **query, visit),
+            CopyToSource::Relation(_) => {}
         },
-        Statement::Explain(explain) => {
-            each_name(&mut explain.statement, visit);
-            ControlFlow::Continue(())
+        Statement::Explain(explain) => each_name(&mut explain.statement, visit),
+        Statement::CreateExternalTable(_) | Statement::Reset(_) => {}
+    }
+}
+
+fn names_in(part: &mut impl VisitMut, visit: &mut dyn FnMut(&mut Ident)) {
+    let mut names = Names(visit);
+    // They never break off.
+    let _whole = part.visit(&mut names);
+    let _whole = each_join(part, |join| {
+        if let Some(JoinConstraint::Using(columns)) = constraint_of(join) {
+            columns.iter_mut().for_each(|column| names.last_part(column));
         }
-        Statement::CreateExternalTable(_) | Statement::Reset(_) => ControlFlow::Continue(()),
-    };
+        ControlFlow::<()>::Continue(())
+    });
 }
 
 /// Expressions are visited by themselves. Other clauses have names that are no expressions.
@@ -42,26 +51,10 @@ impl Names<'_> {
         }
     }
 
-    fn of_joins(&mut self, tables: &mut TableWithJoins) {
-        for join in &mut tables.joins {
-            let constraint = match &mut join.join_operator {
-                JoinOperator::Join(constraint)
-                | JoinOperator::Inner(constraint)
-                | JoinOperator::Left(constraint)
-                | JoinOperator::LeftOuter(constraint)
-                | JoinOperator::Right(constraint)
-                | JoinOperator::RightOuter(constraint)
-                | JoinOperator::FullOuter(constraint)
-                | JoinOperator::Semi(constraint)
-                | JoinOperator::LeftSemi(constraint)
-                | JoinOperator::RightSemi(constraint)
-                | JoinOperator::Anti(constraint)
-                | JoinOperator::LeftAnti(constraint)
-                | JoinOperator::RightAnti(constraint) => constraint,
-                _ => continue,
-            };
-            if let JoinConstraint::Using(names) = constraint {
-                names.iter_mut().for_each(|name| self.last_part(name));
+    fn of_items(&mut self, items: &mut [SelectItem]) {
+        for item in items {
+            if let SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) = item {
+                self.of_wildcard(options);
             }
         }
     }
@@ -103,20 +96,17 @@ impl VisitorMut for Names<'_> {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        for item in &mut select.projection {
-            if let SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) = item {
-                self.of_wildcard(options);
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        for operator in &mut query.pipe_operators {
+            if let PipeOperator::Select { exprs } | PipeOperator::Extend { exprs } = operator {
+                self.of_items(exprs);
             }
         }
-        select.from.iter_mut().for_each(|tables| self.of_joins(tables));
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
-        if let TableFactor::NestedJoin { table_with_joins, .. } = table {
-            self.of_joins(table_with_joins);
-        }
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        self.of_items(&mut select.projection);
         ControlFlow::Continue(())
     }
 
@@ -127,7 +117,6 @@ impl VisitorMut for Names<'_> {
                 insert.after_columns.iter_mut().for_each(|name| (self.0)(name));
             }
             SqlStatement::Update(update) => {
-                self.of_joins(&mut update.table);
                 update.assignments.iter_mut().for_each(|set| self.of_target(&mut set.target));
             }
             _ => {}

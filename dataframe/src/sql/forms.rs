@@ -1,5 +1,6 @@
 //! Forms of statements that are written in another way before the rest looks at them.
 
+use super::applies::as_laterals;
 use super::depth::flatten;
 use super::distinct_from::end_operands;
 use super::fields::write_fields;
@@ -14,21 +15,22 @@ use datafusion::sql::parser::{CopyToSource, Statement};
 pub(super) fn write_forms(statement: &mut (impl Visit + VisitMut), doubles: &Doubles) -> Result<()> {
     flatten(statement)?;
     end_operands(statement)?;
-    joins::write_sides(statement);
+    joins::write_operators(statement);
+    as_laterals(statement);
     write_fields(statement);
     write_labels(statement, doubles);
     Ok(())
 }
 
 /// The part of a statement that is refused as it is written, and its place.
-pub(super) fn refused(statement: &Statement) -> Option<(Error, Span)> {
+pub(super) fn refused(statement: &mut Statement) -> Option<(Error, Span)> {
     match statement {
-        Statement::Statement(statement) => joins::refused(&**statement),
-        Statement::CopyTo(copy) => match &copy.source {
-            CopyToSource::Query(query) => joins::refused(&**query),
+        Statement::Statement(statement) => joins::refused(&mut **statement),
+        Statement::CopyTo(copy) => match &mut copy.source {
+            CopyToSource::Query(query) => joins::refused(&mut **query),
             CopyToSource::Relation(_) => None,
         },
-        Statement::Explain(explain) => refused(&explain.statement),
+        Statement::Explain(explain) => refused(&mut explain.statement),
         Statement::CreateExternalTable(_) | Statement::Reset(_) => None,
     }
 }

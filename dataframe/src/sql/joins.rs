@@ -1,92 +1,28 @@
-//! Joins without a condition, or without the side that is kept, and lists of a table beside them in FROM.
+//! The joins of a statement, and lists of a table beside them in FROM.
 //!
 //! The library takes `a JOIN b` for all pairs of their rows. It is a condition that somebody forgot, and an
 //! error as in other databases.
 
 use crate::error::Error;
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, Join, JoinConstraint, JoinOperator, PipeOperator, Query, Select, Spanned, TableFactor,
-    TableWithJoins, Visit, VisitMut, Visitor, VisitorMut, visit_expressions,
+    Expr, Join, JoinConstraint, JoinOperator, PipeOperator, Query, Select, Spanned,
+    Statement as SqlStatement, TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
+    visit_expressions,
 };
 use datafusion::logical_expr::sqlparser::tokenizer::Span;
 use std::ops::ControlFlow;
 
-/// The first table of a statement that FROM cannot have in this way, and its place.
-pub(super) fn refused(statement: &impl Visit) -> Option<(Error, Span)> {
-    statement.visit(&mut Joins).break_value().map(|found| *found)
+/// Visits the joins of a part of a statement, wherever the grammar has some.
+pub(super) fn each_join<B>(
+    part: &mut impl VisitMut,
+    visit: impl FnMut(&mut Join) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    part.visit(&mut EachJoin(visit))
 }
 
-/// Writes `SEMI JOIN` and `ANTI JOIN` as joins of which the library knows the side that is kept: the left
-/// one.
-pub(super) fn write_sides(statement: &mut impl VisitMut) {
-    // It never breaks off.
-    let _whole = statement.visit(&mut Sides);
-}
-
-struct Sides;
-
-impl VisitorMut for Sides {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        select.from.iter_mut().for_each(name_sides);
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
-            name_sides(table_with_joins);
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-fn name_sides(tables: &mut TableWithJoins) {
-    for Join { join_operator, .. } in &mut tables.joins {
-        match join_operator {
-            JoinOperator::Semi(on) => *join_operator = JoinOperator::LeftSemi(on.clone()),
-            JoinOperator::Anti(on) => *join_operator = JoinOperator::LeftAnti(on.clone()),
-            _ => {}
-        }
-    }
-}
-
-struct Joins;
-
-impl Visitor for Joins {
-    type Break = Box<(Error, Span)>;
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Self::Break> {
-        query.pipe_operators.iter().try_for_each(|operator| match operator {
-            PipeOperator::Join(join) => check_join(join),
-            _ => ControlFlow::Continue(()),
-        })
-    }
-
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Self::Break> {
-        select.from.iter().try_for_each(check_joins)
-    }
-
-    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Self::Break> {
-        match factor {
-            TableFactor::NestedJoin { table_with_joins, .. } => check_joins(table_with_joins),
-            TableFactor::UNNEST { array_exprs, .. } => check_lists(array_exprs, factor.span()),
-            TableFactor::Function { name, .. } if name.to_string().eq_ignore_ascii_case("unnest") => {
-                broken(UNNEST, name.span())
-            }
-            _ => ControlFlow::Continue(()),
-        }
-    }
-}
-
-const UNNEST: &str = "unnest(..) of columns in FROM is not supported: write select a, unnest(tags) from t";
-
-fn check_joins(tables: &TableWithJoins) -> ControlFlow<Box<(Error, Span)>> {
-    tables.joins.iter().try_for_each(check_join)
-}
-
-fn check_join(join: &Join) -> ControlFlow<Box<(Error, Span)>> {
-    let constraint = match &join.join_operator {
+/// The constraint of a join, if it is one with a constraint.
+pub(super) fn constraint_of(join: &mut Join) -> Option<&mut JoinConstraint> {
+    match &mut join.join_operator {
         JoinOperator::Join(constraint)
         | JoinOperator::Inner(constraint)
         | JoinOperator::Left(constraint)
@@ -100,40 +36,115 @@ fn check_join(join: &Join) -> ControlFlow<Box<(Error, Span)>> {
         | JoinOperator::Anti(constraint)
         | JoinOperator::LeftAnti(constraint)
         | JoinOperator::RightAnti(constraint)
-        | JoinOperator::StraightJoin(constraint) => constraint,
+        | JoinOperator::StraightJoin(constraint) => Some(constraint),
+        // The library refuses a constraint of the first, and all that follow the applies.
         JoinOperator::CrossJoin(_)
         | JoinOperator::CrossApply
         | JoinOperator::OuterApply
         | JoinOperator::AsOf { .. }
         | JoinOperator::ArrayJoin
         | JoinOperator::LeftArrayJoin
-        | JoinOperator::InnerArrayJoin => return ControlFlow::Continue(()),
-    };
-    match constraint {
-        JoinConstraint::None => {
-            let text = "JOIN without ON or USING; CROSS JOIN, or a comma, means each row with each";
-            ControlFlow::Break(Box::new((Error::Sql(text.to_owned()), join.relation.span())))
+        | JoinOperator::InnerArrayJoin => None,
+    }
+}
+
+/// Writes joins of other databases as those of the library. `SEMI JOIN` and `ANTI JOIN` keep rows of the left
+/// side; `STRAIGHT_JOIN` is an inner one, and the order of its sides is a hint.
+pub(super) fn write_operators(part: &mut impl VisitMut) {
+    // It never breaks off.
+    let _whole = each_join(part, |join| {
+        let operator = match &join.join_operator {
+            JoinOperator::Semi(on) => JoinOperator::LeftSemi(on.clone()),
+            JoinOperator::Anti(on) => JoinOperator::LeftAnti(on.clone()),
+            JoinOperator::StraightJoin(on) => JoinOperator::Inner(on.clone()),
+            _ => return ControlFlow::<()>::Continue(()),
+        };
+        join.join_operator = operator;
+        ControlFlow::Continue(())
+    });
+}
+
+/// The first table of a statement that FROM cannot have in this way, and its place.
+pub(super) fn refused(part: &mut (impl Visit + VisitMut)) -> Option<(Error, Span)> {
+    let bare = each_join(part, |join| {
+        let is_bare = matches!(constraint_of(join), Some(JoinConstraint::None));
+        if is_bare { ControlFlow::Break(join.relation.span()) } else { ControlFlow::Continue(()) }
+    });
+    if let Some(span) = bare.break_value() {
+        let text = "JOIN without ON or USING; CROSS JOIN, or a comma, means each row with each";
+        return Some((Error::Sql(text.to_owned()), span));
+    }
+    let list = Visit::visit(&*part, &mut Lists).break_value();
+    list.map(|span| (Error::NotImplemented(UNNEST.to_owned()), span))
+}
+
+struct EachJoin<F>(F);
+
+impl<B, F: FnMut(&mut Join) -> ControlFlow<B>> VisitorMut for EachJoin<F> {
+    type Break = B;
+
+    fn pre_visit_statement(&mut self, statement: &mut SqlStatement) -> ControlFlow<B> {
+        if let SqlStatement::Update(update) = statement {
+            return in_tables(&mut update.table, &mut self.0);
         }
-        JoinConstraint::On(_) | JoinConstraint::Using(_) | JoinConstraint::Natural => {
-            ControlFlow::Continue(())
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<B> {
+        for operator in &mut query.pipe_operators {
+            if let PipeOperator::Join(join) = operator {
+                (self.0)(join)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<B> {
+        select.from.iter_mut().try_for_each(|tables| in_tables(tables, &mut self.0))
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<B> {
+        if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
+            return in_tables(table_with_joins, &mut self.0);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn in_tables<B>(
+    tables: &mut TableWithJoins,
+    visit: &mut impl FnMut(&mut Join) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    tables.joins.iter_mut().try_for_each(visit)
+}
+
+const UNNEST: &str = "unnest(..) of columns in FROM is not supported: write select a, unnest(tags) from t";
+
+/// Finds lists that are columns: rows of a table do not come from those of another one here.
+struct Lists;
+
+impl Visitor for Lists {
+    type Break = Span;
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Span> {
+        match factor {
+            TableFactor::UNNEST { array_exprs, .. } if array_exprs.iter().any(has_column) => {
+                ControlFlow::Break(factor.span())
+            }
+            TableFactor::Function { name, .. } if name.to_string().eq_ignore_ascii_case("unnest") => {
+                ControlFlow::Break(name.span())
+            }
+            _ => ControlFlow::Continue(()),
         }
     }
 }
 
-/// Refuses lists that are columns: rows of a table do not come from those of another one here.
-fn check_lists(lists: &[Expr], span: Span) -> ControlFlow<Box<(Error, Span)>> {
-    let has_column = lists.iter().any(|list| {
-        let found = visit_expressions(list, |part| match part {
-            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        });
-        found.is_break()
+fn has_column(list: &Expr) -> bool {
+    let found = visit_expressions(list, |part| match part {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
     });
-    if has_column { broken(UNNEST, span) } else { ControlFlow::Continue(()) }
-}
-
-fn broken(text: &str, span: Span) -> ControlFlow<Box<(Error, Span)>> {
-    ControlFlow::Break(Box::new((Error::NotImplemented(text.to_owned()), span)))
+    found.is_break()
 }
 
 #[cfg(test)]
@@ -158,6 +169,7 @@ mod tests {
                 format!("select (select count(*) from t {kind} u)"),
                 format!("with x as (select 1 from t {kind} u) select * from x"),
                 format!("select 1 from (t {kind} u) cross join t v"),
+                format!("select * from t |> {kind} u"),
                 format!("create view v as select 1 from t {kind} u"),
                 format!("explain select 1 from t {kind} u"),
             ] {
@@ -178,6 +190,8 @@ mod tests {
             ("select * from t natural join u", 1),
             ("select * from t join u using (column1)", 1),
             ("select * from t join u on true", 2),
+            ("select * from t x straight_join u using (column1)", 1),
+            ("select * from t |> join u using (column1) |> select column2", 1),
             ("select * from t cross apply (select t.column1 + 1) s", 2),
             ("select * from t left semi join u on t.column1 = u.column1", 1),
             ("select * from t semi join u on t.column1 = u.column1", 1),

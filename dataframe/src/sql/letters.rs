@@ -226,6 +226,9 @@ mod tests {
             ("select a from t order by @sold, @city", false),
             ("select a, rank() over (order by @sold desc) from t order by 2", false),
             ("select t.a, w.b from t join w using (@sold)", false),
+            ("select x.a, y.b from t x straight_join w y using (@sold)", false),
+            ("select * from t |> join w using (@sold) |> select a, b", false),
+            ("select * from t |> select * exclude (@city) |> order by a", false),
             ("select * exclude (@city) from t order by a", false),
             (
                 "select x.n from (select @city, count(*) as n from t group by @city) x join u on u.a = x.n",

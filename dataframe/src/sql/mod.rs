@@ -20,7 +20,7 @@
 //! | columns and expressions of plans | `plans` |
 //! | times as texts, and clocks | `times`, `clocks` |
 //! | lists where texts are wanted | `lists` |
-//! | joins without a condition | `joins` |
+//! | joins: where they stand, those of other databases, and those without a condition | `joins` |
 //! | settings | `settings` |
 //! | names of columns in other letters | `letters`, `column_names` |
 //! | fields of columns behind the names of tables | `fields` |
@@ -256,10 +256,9 @@ fn prepared(state: &SessionState, text: &str, letters: &Letters, doubles: &Doubl
     let understood = understood::understand(&mut statement, &is_scalar, doubles);
     understood.map_err(|error| mistakes::of_clause(error, text, state))?;
     // No operators are nested too deep any more.
-    if let Some((error, span)) = forms::refused(&statement) {
+    if let Some((error, span)) = forms::refused(&mut statement) {
         return Err(mistakes::at(error, span, text, state));
     }
-    applies::as_laterals(&mut statement);
     Ok(statement)
 }
 
