@@ -1,16 +1,25 @@
 //! The names of columns in a statement, wherever the grammar has some.
 
+use super::fields::normal;
 use super::joins::{constraint_of, each_join};
 use datafusion::logical_expr::sqlparser::ast::{
     AssignmentTarget, ExcludeSelectItem, Expr, Ident, JoinConstraint, ObjectName, ObjectNamePart,
-    PipeOperator, Query, RenameSelectItem, Select, SelectItem, Statement as SqlStatement, VisitMut,
+    PipeOperator, Query, RenameSelectItem, Select, SelectItem, SetExpr, Statement as SqlStatement, VisitMut,
     VisitorMut, WildcardAdditionalOptions,
 };
 use datafusion::sql::parser::{CopyToSource, Statement};
 use std::ops::ControlFlow;
 
+/// A name without quotes behind that of its table. It means one column wherever a query has it, and maybe
+/// another one in queries within it.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Behind {
+    query: usize,
+    name: Vec<String>,
+}
+
 /// Visits all of them; of names with several parts, the last one.
-pub(super) fn each_name(statement: &mut Statement, visit: &mut dyn FnMut(&mut Ident)) {
+pub(super) fn each_name(statement: &mut Statement, visit: &mut dyn FnMut(&mut Ident, Option<Behind>)) {
     match statement {
         Statement::Statement(statement) => names_in(&mut **statement, visit),
         Statement::CopyTo(copy) => match &mut copy.source {
@@ -22,8 +31,8 @@ pub(super) fn each_name(statement: &mut Statement, visit: &mut dyn FnMut(&mut Id
     }
 }
 
-fn names_in(part: &mut impl VisitMut, visit: &mut dyn FnMut(&mut Ident)) {
-    let mut names = Names(visit);
+fn names_in(part: &mut impl VisitMut, visit: &mut dyn FnMut(&mut Ident, Option<Behind>)) {
+    let mut names = Names { visit, queries: 0, around: Vec::new() };
     // They never break off.
     let _whole = part.visit(&mut names);
     let _whole = each_join(part, |join| {
@@ -35,13 +44,36 @@ fn names_in(part: &mut impl VisitMut, visit: &mut dyn FnMut(&mut Ident)) {
 }
 
 /// Expressions are visited by themselves. Other clauses have names that are no expressions.
-struct Names<'a>(&'a mut dyn FnMut(&mut Ident));
+struct Names<'a> {
+    visit: &'a mut dyn FnMut(&mut Ident, Option<Behind>),
+    queries: usize,
+    /// The numbers of the queries and selects around the part that is visited, if a name of a table means one
+    /// table there; whether the select of the query has its number.
+    around: Vec<(Option<usize>, bool)>,
+}
 
 impl Names<'_> {
+    fn plain(&mut self, ident: &mut Ident) {
+        (self.visit)(ident, None);
+    }
+
     fn last_part(&mut self, name: &mut ObjectName) {
         if let Some(ObjectNamePart::Identifier(ident)) = name.0.last_mut() {
-            (self.0)(ident);
+            self.plain(ident);
         }
+    }
+
+    fn behind(&self, parts: &[Ident]) -> Option<Behind> {
+        let (query, _) = *self.around.last()?;
+        if parts.last()?.quote_style.is_some() {
+            return None;
+        }
+        Some(Behind { query: query?, name: parts.iter().map(normal).collect() })
+    }
+
+    fn new_query(&mut self) -> usize {
+        self.queries += 1;
+        self.queries
     }
 
     fn of_target(&mut self, target: &mut AssignmentTarget) {
@@ -68,16 +100,16 @@ impl Names<'_> {
             None => {}
         }
         if let Some(except) = &mut options.opt_except {
-            (self.0)(&mut except.first_element);
-            except.additional_elements.iter_mut().for_each(|name| (self.0)(name));
+            self.plain(&mut except.first_element);
+            except.additional_elements.iter_mut().for_each(|name| self.plain(name));
         }
         if let Some(replace) = &mut options.opt_replace {
-            replace.items.iter_mut().for_each(|item| (self.0)(&mut item.column_name));
+            replace.items.iter_mut().for_each(|item| self.plain(&mut item.column_name));
         }
         match &mut options.opt_rename {
-            Some(RenameSelectItem::Single(renamed)) => (self.0)(&mut renamed.ident),
+            Some(RenameSelectItem::Single(renamed)) => self.plain(&mut renamed.ident),
             Some(RenameSelectItem::Multiple(all)) => {
-                all.iter_mut().for_each(|renamed| (self.0)(&mut renamed.ident));
+                all.iter_mut().for_each(|renamed| self.plain(&mut renamed.ident));
             }
             None => {}
         }
@@ -89,14 +121,22 @@ impl VisitorMut for Names<'_> {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
-            Expr::Identifier(ident) => (self.0)(ident),
-            Expr::CompoundIdentifier(parts) => parts.last_mut().into_iter().for_each(|ident| (self.0)(ident)),
+            Expr::Identifier(ident) => self.plain(ident),
+            Expr::CompoundIdentifier(parts) => {
+                let behind = self.behind(parts);
+                if let Some(ident) = parts.last_mut() {
+                    (self.visit)(ident, behind);
+                }
+            }
             _ => {}
         }
         ControlFlow::Continue(())
     }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        // Behind |> AS, the name of a table means another one.
+        let number = query.pipe_operators.is_empty().then(|| self.new_query());
+        self.around.push((number, number.is_some() && matches!(*query.body, SetExpr::Select(_))));
         for operator in &mut query.pipe_operators {
             if let PipeOperator::Select { exprs } | PipeOperator::Extend { exprs } = operator {
                 self.of_items(exprs);
@@ -105,8 +145,23 @@ impl VisitorMut for Names<'_> {
         ControlFlow::Continue(())
     }
 
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.around.pop();
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let number = match self.around.last() {
+            Some((number, true)) => *number,
+            _ => Some(self.new_query()),
+        };
+        self.around.push((number, false));
         self.of_items(&mut select.projection);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, _: &mut Select) -> ControlFlow<()> {
+        self.around.pop();
         ControlFlow::Continue(())
     }
 
@@ -114,7 +169,7 @@ impl VisitorMut for Names<'_> {
         match statement {
             SqlStatement::Insert(insert) => {
                 insert.columns.iter_mut().for_each(|name| self.last_part(name));
-                insert.after_columns.iter_mut().for_each(|name| (self.0)(name));
+                insert.after_columns.iter_mut().for_each(|name| self.plain(name));
             }
             SqlStatement::Update(update) => {
                 update.assignments.iter_mut().for_each(|set| self.of_target(&mut set.target));

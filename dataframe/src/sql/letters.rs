@@ -2,21 +2,22 @@
 //!
 //! A name without quotes is one of small letters. If there is no such column, and one whose name differs in
 //! letters alone, that one is meant: files have headings such as `Sold`. The statement is planned again then,
-//! with the name of the column at this place. Columns of the rows around a subquery are not among those that
-//! the library knows there.
+//! with the name of the column at this place, and at others of the same query where it has the same table
+//! before it. Columns of the rows around a subquery are not among those that the library knows there.
 //!
 //! The library tells the places of columns in some clauses only. Where it tells none, each place of the name
 //! is asked for: the statement is planned with a name there that no column has, and the error says which
 //! columns are known at this place, aliases among them. A place may be right as it stands, by a column of the
 //! rows around: of several places, those are mistakes without which the statement still fails.
 
-use super::column_names::each_name;
+use super::column_names::{Behind, each_name};
 use super::labels::Doubles;
+use super::unknown_keys::plan_of;
 use datafusion::common::{DataFusionError, SchemaError, Span};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::sqlparser::ast::Ident;
 use datafusion::sql::parser::Statement;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of one statement that are written in other letters at most. Each of them is planned for once more.
 const NAMES_MAX: usize = 256;
@@ -121,19 +122,37 @@ impl Letters {
         }
         self.plans += 1;
         let statement = super::prepared(session, text, letters, doubles).ok()?;
-        session.statement_to_plan(statement).await.err()
+        plan_of(session, statement).await.err()
     }
 
-    /// The places of a name without quotes that nothing is known of.
+    /// The places of a name without quotes that nothing is known of: one of each that means one column.
     fn places(&self, statement: &mut Statement, name: &str) -> Vec<Span> {
-        let mut places = Vec::new();
-        each_name(statement, &mut |ident| {
+        let known = self.behind_tables(statement);
+        let (mut places, mut seen) = (Vec::new(), BTreeSet::new());
+        each_name(statement, &mut |ident, behind| {
             let is_asked = ident.quote_style.is_none() && ident.value.to_lowercase() == name;
-            if is_asked && self.name(ident).is_none() {
+            let is_new = behind.is_none_or(|behind| !known.contains_key(&behind) && seen.insert(behind));
+            if is_asked && is_new && self.name(ident).is_none() {
                 places.extend(Span::try_from_sqlparser_span(ident.span));
             }
         });
         places
+    }
+
+    /// The names behind tables of which one place is known, or asked for.
+    fn behind_tables(&self, statement: &mut Statement) -> BTreeMap<Behind, String> {
+        let mut known = BTreeMap::new();
+        each_name(statement, &mut |ident, behind| {
+            let name = if self.asks(ident) { Some(ASKED) } else { self.name(ident) };
+            if let (Some(behind), Some(name)) = (behind, name) {
+                known.insert(behind, name.to_owned());
+            }
+        });
+        known
+    }
+
+    fn asks(&self, ident: &Ident) -> bool {
+        self.asked.is_some() && Span::try_from_sqlparser_span(ident.span) == self.asked
     }
 
     /// Writes the names into a statement.
@@ -141,9 +160,10 @@ impl Letters {
         if self.names.is_empty() && self.asked.is_none() {
             return;
         }
-        each_name(statement, &mut |ident| {
-            let is_asked = self.asked.is_some() && Span::try_from_sqlparser_span(ident.span) == self.asked;
-            if let Some(name) = if is_asked { Some(ASKED) } else { self.name(ident) } {
+        let known = self.behind_tables(statement);
+        each_name(statement, &mut |ident, behind| {
+            let of_table = behind.and_then(|behind| known.get(&behind)).map(String::as_str);
+            if let Some(name) = if self.asks(ident) { Some(ASKED) } else { self.name(ident).or(of_table) } {
                 ident.value = name.to_owned();
                 ident.quote_style = Some('"');
             }
@@ -210,7 +230,7 @@ mod tests {
 
     #[test]
     fn columns_have_names_in_each_clause() {
-        // A name stands as it is, in quotes, and behind its table in the clauses where that is found.
+        // A name stands as it is, in quotes, and behind its table where that is SQL.
         for (query, is_behind_table) in [
             ("select @city, count(*) from t group by @city order by 1", true),
             ("select @city, sum(@sold) as total from t group by @city order by total desc", true),
@@ -222,9 +242,13 @@ mod tests {
                 "select a from t qualify row_number() over (partition by @city order by @sold) = 1 order by a",
                 true,
             ),
-            ("select distinct on (@city) @city, a from t order by @city, a", false),
-            ("select a from t order by @sold, @city", false),
-            ("select a, rank() over (order by @sold desc) from t order by 2", false),
+            ("select @city, count(*) from t group by @city order by @city", true),
+            ("select count(*) from t group by @city having @city > 'P' order by @city", true),
+            ("select distinct on (@city) @city, a from t order by @city, a", true),
+            ("select distinct on (@city) a from t order by @city", true),
+            ("select a from t group by a having sum(@sold) > 3 and max(@sold) < 9", true),
+            ("select a from t order by @sold, @city", true),
+            ("select a, rank() over (order by @sold desc) from t order by 2", true),
             ("select t.a, w.b from t join w using (@sold)", false),
             ("select x.a, y.b from t x straight_join w y using (@sold)", false),
             ("select * from t |> join w using (@sold) |> select a, b", false),
@@ -232,7 +256,7 @@ mod tests {
             ("select * exclude (@city) from t order by a", false),
             (
                 "select x.n from (select @city, count(*) as n from t group by @city) x join u on u.a = x.n",
-                false,
+                true,
             ),
         ] {
             let of = |city: &str, sold: &str| query.replace("@city", city).replace("@sold", sold);
@@ -258,6 +282,23 @@ mod tests {
         let within = "select sum(sold) as sold from t group by city";
         let query = format!("select sold, count(*) from ({within}) s group by sold order by sold");
         assert_eq!(rows(&query), ["3 1", "5 1"]);
+    }
+
+    #[test]
+    fn tables_of_one_name_have_columns_of_their_own() {
+        let other = "(select a as city from t) t";
+        assert_eq!(
+            rows(&format!("select t.city from t union all select t.city::text from {other} order by 1")),
+            ["1", "2", "Oslo", "Rome"]
+        );
+        assert_eq!(
+            rows(&format!("select t.city, (select max(t.city) from {other}) m from t order by t.city")),
+            ["Oslo 2", "Rome 2"]
+        );
+        assert_eq!(
+            rows("select * from t |> select t.city as city |> as t |> where t.city = 'Oslo'"),
+            ["Oslo"]
+        );
     }
 
     #[test]

@@ -23,6 +23,7 @@
 //! | joins: where they stand, those of other databases, and those without a condition | `joins` |
 //! | settings | `settings` |
 //! | names of columns in other letters | `letters`, `column_names` |
+//! | keys that are no columns | `unknown_keys` |
 //! | fields of columns behind the names of tables | `fields` |
 //! | names of rows that are compared with a value | `compared_names` |
 //! | the bound on subqueries within each other | `levels` |
@@ -114,6 +115,7 @@ mod text;
 mod times;
 mod type_names;
 mod understood;
+mod unknown_keys;
 mod value_names;
 mod watched;
 mod words;
@@ -286,7 +288,7 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let plan = loop {
         let session = noting.as_ref().unwrap_or(&zoned);
         let statement = prepared(session, text, &letters, &doubles)?;
-        let error = match session.statement_to_plan(statement).await {
+        let error = match unknown_keys::plan_of(session, statement).await {
             Ok(plan) => break plan,
             Err(error) => error,
         };
