@@ -6,7 +6,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, Fetch, LimitClause, Query, SetExpr, Top, TopQuantity, Value,
 };
 
-/// Writes the bounds of a query as a limit, and marks an order by all columns.
+/// Writes the bounds of a query as a limit, and an order by all columns as one by a text.
 pub(super) fn write_limits(query: &mut Query) -> Result<()> {
     if let Some(fetch) = query.fetch.take() {
         let Fetch { with_ties, percent, quantity } = fetch;
@@ -25,7 +25,7 @@ pub(super) fn write_limits(query: &mut Query) -> Result<()> {
         set_limit(query, "TOP", (with_ties, percent), quantity)?;
     }
     if let Some(order) = &mut query.order_by {
-        order_all::mark(&mut order.kind);
+        order_all::write_text(&mut order.kind);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `ORDER BY ALL`: the rows in the order of all columns, from left to right.
 //!
-//! Until a query is planned, nobody knows its columns: its key is a mark, in whose place they come then. Each
-//! mark is another one, since the library takes a key of an order that the rows below have as well for a
+//! Until a query is planned, nobody knows its columns: its key is a text, in whose place they come then. Each
+//! text is another one, since the library takes a key of an order that the rows below have as well for a
 //! column of theirs.
 
 use super::plans::columns;
@@ -15,10 +15,10 @@ use datafusion::scalar::ScalarValue;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The begin of texts that nobody types.
-const MARK: &str = "\0order by all ";
+const TEXT: &str = "\0order by all ";
 
-/// Marks an order by all columns.
-pub(super) fn mark(kind: &mut OrderByKind) {
+/// Writes an order by all columns as one by a text.
+pub(super) fn write_text(kind: &mut OrderByKind) {
     let options = match kind {
         OrderByKind::All(options) => *options,
         OrderByKind::Expressions(keys) => match keys.as_slice() {
@@ -30,22 +30,22 @@ pub(super) fn mark(kind: &mut OrderByKind) {
             _ => return,
         },
     };
-    static MARKS: AtomicU64 = AtomicU64::new(0);
-    let mark = format!("{MARK}{}", MARKS.fetch_add(1, Ordering::Relaxed));
-    let expr = SqlExpr::Value(Value::SingleQuotedString(mark).into());
+    static TEXTS: AtomicU64 = AtomicU64::new(0);
+    let text = format!("{TEXT}{}", TEXTS.fetch_add(1, Ordering::Relaxed));
+    let expr = SqlExpr::Value(Value::SingleQuotedString(text).into());
     *kind = OrderByKind::Expressions(vec![OrderByExpr { expr, options, with_fill: None }]);
 }
 
-/// The plan with the columns of queries in the places of marks.
+/// The plan with the columns of queries in the places of texts.
 pub(super) fn by_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|node| match node {
-        LogicalPlan::Sort(Sort { expr, input, fetch }) if is_marked(&expr) => {
+        LogicalPlan::Sort(Sort { expr, input, fetch }) if is_text(&expr) => {
             let keys = expr.iter().flat_map(|key| {
                 columns(&input).into_iter().map(move |column| column.sort(key.asc, key.nulls_first))
             });
             Ok(Transformed::yes(LogicalPlan::Sort(Sort { expr: keys.collect(), input, fetch })))
         }
-        LogicalPlan::Distinct(Distinct::On(on)) if on.sort_expr.as_deref().is_some_and(is_marked) => {
+        LogicalPlan::Distinct(Distinct::On(on)) if on.sort_expr.as_deref().is_some_and(is_text) => {
             let text = "ORDER BY ALL behind DISTINCT ON is not supported: write the columns";
             Err(Error::NotImplemented(text.to_owned()).into())
         }
@@ -54,7 +54,7 @@ pub(super) fn by_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(changed.data)
 }
 
-fn is_marked(keys: &[SortKey]) -> bool {
+fn is_text(keys: &[SortKey]) -> bool {
     let [SortKey { expr: Expr::Literal(value, _), .. }] = keys else { return false };
-    matches!(value, ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) if text.starts_with(MARK))
+    matches!(value, ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) if text.starts_with(TEXT))
 }
