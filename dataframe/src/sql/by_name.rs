@@ -1,12 +1,12 @@
 //! Columns of one name in `UNION BY NAME`.
 
-use super::labels::plain_name;
+use super::namesakes::plain_name;
 use crate::error::{Error, Result};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{LogicalPlan, Union};
 use std::sync::Arc;
 
-/// Refuses columns of one name in UNION BY NAME: each side has other marks.
+/// Refuses columns of one name in UNION BY NAME: each side has other tags.
 pub(super) fn check_by_name(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::Union(Union { inputs, schema }) = node

@@ -1,6 +1,6 @@
 //! `DESCRIBE`, with the types that statements have, and `SHOW TABLES`, with the tables of users.
 
-use super::labels::plain_name;
+use super::namesakes::plain_name;
 use super::type_names::type_name;
 use crate::error::Result;
 use crate::frame::DataFrame;

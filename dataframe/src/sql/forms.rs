@@ -5,7 +5,8 @@ use super::depth::flatten;
 use super::distinct_from::end_operands;
 use super::fields::write_fields;
 use super::joins;
-use super::labels::{Doubles, write_labels};
+use super::labels::write_labels;
+use super::namesakes::{Doubles, write_tags};
 use crate::error::{Error, Result};
 use datafusion::logical_expr::sqlparser::ast::{Visit, VisitMut};
 use datafusion::logical_expr::sqlparser::tokenizer::Span;
@@ -18,7 +19,8 @@ pub(super) fn write_forms(statement: &mut (impl Visit + VisitMut), doubles: &Dou
     joins::write_operators(statement);
     as_laterals(statement);
     write_fields(statement);
-    write_labels(statement, doubles);
+    write_labels(statement);
+    write_tags(statement, doubles);
     Ok(())
 }
 

@@ -11,7 +11,7 @@
 //! rows around: of several places, those are mistakes without which the statement still fails.
 
 use super::column_names::{Behind, each_name};
-use super::labels::Doubles;
+use super::namesakes::Doubles;
 use super::unknown_keys::plan_of;
 use datafusion::common::{DataFusionError, SchemaError, Span};
 use datafusion::execution::SessionState;

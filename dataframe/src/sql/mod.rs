@@ -13,7 +13,8 @@
 //! | lateral queries that the library does not mark as such | `lateral_sides` |
 //! | floats of files and of results | `floats` |
 //! | names of conditions over subqueries, and of casts | `distinct_names`, `name_texts` |
-//! | names of values, and columns of one name | `labels`, `value_names`, `base_columns`, `by_name` |
+//! | names of values | `labels`, `value_names`, `base_columns` |
+//! | columns of one name | `namesakes`, `by_name` |
 //! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
@@ -91,6 +92,7 @@ mod missing_tables;
 mod mistakes;
 mod moving_rows;
 mod name_texts;
+mod namesakes;
 mod near;
 mod order;
 mod order_all;
@@ -121,8 +123,8 @@ mod watched;
 mod words;
 mod zone_types;
 
-use self::labels::Doubles;
 use self::letters::Letters;
+use self::namesakes::Doubles;
 pub use self::session::{SqlAnswer, SqlSession};
 pub use text::{sql_line, sql_stream};
 
@@ -201,7 +203,7 @@ fn read(plan: LogicalPlan) -> Result<Read> {
         }
         _ => {}
     }
-    labels::check_different(plan.schema().fields())?;
+    namesakes::check_different(plan.schema().fields())?;
     let Some((plan, order)) = order::ordered(&plan)? else {
         return Frame::of_foreign_rows(plan).map(Read::Rows);
     };

@@ -1,9 +1,9 @@
 //! Reasons of the library in words of its users: no syntax tree, none of its own names, and near names only.
 
 use super::file_tables::{NAMES, are_known_to};
-use super::labels::without_marks;
 use super::marks::Mark;
 use super::meant::{instead_of, no_function, no_function_in_from};
+use super::namesakes::{of_one_name, plain_error};
 use super::near::{near, near_text};
 use super::secrets::hidden;
 use super::type_names::{in_sql, type_names};
@@ -40,7 +40,7 @@ impl Told {
 
 /// The error of a statement in words of its user.
 pub(super) fn told(error: Error, words: &Words<'_>, state: &SessionState) -> Told {
-    match without_marks(error) {
+    match plain_error(error) {
         Error::Key { label, known } => {
             let name = label.clone();
             Told::of_name(Error::Key { label, known }, &name)
@@ -205,8 +205,8 @@ fn of_rule(text: &str) -> Option<Told> {
         let text = format!("a condition is true or false, and {} is a {}", in_sql(&column), in_sql(dtype));
         return Some(Told::marked(Error::Value(text), Mark::Condition { column }));
     }
-    if let Some((_, rest)) = text.split_once(" require unique expression names but the expression \"") {
-        let column = in_sql(rest.split_once("\" at position ")?.0);
+    if let Some((_, [first, _])) = of_one_name(text) {
+        let column = in_sql(first);
         return value(format!("two columns {column:?}; give one of them another name, with AS"));
     }
     if text.starts_with("Cannot access field at argument") {

@@ -2,7 +2,7 @@
 
 use super::change::{self, Change};
 use super::session_table::SessionTable;
-use super::{explain, files, keys, labels, row_texts, settings, states};
+use super::{explain, files, keys, namesakes, row_texts, settings, states};
 use crate::engine::{block_on, block_on_deep, on_deep_stack, unless_cancelled};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, plan_stages_in};
@@ -205,7 +205,7 @@ impl SqlSession {
             }
             query => {
                 let rows = self.query(&query)?;
-                let (schema, batches) = labels::shown(&rows.schema, rows.fetch()?)?;
+                let (schema, batches) = namesakes::shown(&rows.schema, rows.fetch()?)?;
                 Ok(SqlAnswer::Rows(Table::new(&schema, &batches, Vec::new())?))
             }
         }
@@ -270,7 +270,7 @@ impl SqlSession {
             }
             _ => {}
         }
-        labels::check_different(asked.input.schema().fields())?;
+        namesakes::check_different(asked.input.schema().fields())?;
         let rows = self.query(&asked.input)?;
         let schema = change::with_types_of(asked.input.schema().as_arrow(), &rows.schema);
         let rows = Resident { schema, parts: self.cut(rows.parts)? };
@@ -375,7 +375,7 @@ impl SqlSession {
 
     fn copy(&self, copy: CopyTo) -> Result<SqlAnswer> {
         let copy = files::as_frames_write(copy)?;
-        labels::check_different(copy.input.schema().fields())?;
+        namesakes::check_different(copy.input.schema().fields())?;
         let staged = files::of_copy(&copy)?;
         let input = Arc::new(self.resident_plan(&copy.input)?);
         let output_url = staged.url();

@@ -1,6 +1,6 @@
 //! Sessions of tests, the tables of those of subqueries, and queries of them.
 
-use super::session::SqlSession;
+use super::session::{SqlAnswer, SqlSession};
 use crate::error::Error;
 
 /// A session with tables in several parts.
@@ -13,6 +13,15 @@ pub(super) fn session() -> SqlSession {
             "create table w (a int) as values (2), (3), (3), (5)",
         ],
     )
+}
+
+/// A session with columns in small and in capital letters.
+#[track_caller]
+pub(super) fn three_columns() -> SqlSession {
+    session_of(&[
+        "create table t (a int, b int, \"C\" int) as values (1, 10, 5), (2, 20, 6), (2, 30, 7)",
+        "create table u (a int) as values (2), (9)",
+    ])
 }
 
 /// A session in which these statements have run.
@@ -33,6 +42,18 @@ fn after(mut session: SqlSession, statements: &[&str]) -> SqlSession {
 #[track_caller]
 pub(super) fn cells(session: &mut SqlSession, query: &str) -> Vec<Vec<String>> {
     session.run(query).unwrap_or_else(|error| panic!("{query}: {error}"))
+}
+
+/// The names of the columns of a query in a session, and its first row.
+#[track_caller]
+pub(super) fn answer(session: &mut SqlSession, query: &str) -> (Vec<String>, Vec<String>) {
+    match session.execute(query).unwrap_or_else(|error| panic!("{query}: {error}")) {
+        SqlAnswer::Rows(table) => {
+            let row = cells(session, query).into_iter().next().unwrap_or_default();
+            (table.columns(), row)
+        }
+        other => panic!("{query}: {other:?}"),
+    }
 }
 
 /// The rows of a query in a session, each as a text.

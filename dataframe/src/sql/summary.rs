@@ -4,7 +4,7 @@
 //! are put below each other. It is put into the text of the statement, since its columns are known only when
 //! the rows are planned, and the parser has no clause for it.
 
-use super::labels::plain_name;
+use super::namesakes::plain_name;
 use super::same_rows::is_same_each_time;
 use super::type_names::type_name;
 use super::words::{Words, is_word, may_have};

@@ -11,8 +11,8 @@ use super::counted_sets::mark_counted;
 use super::depth::flatten;
 use super::distinct_names::name_apart;
 use super::forms::write_forms;
-use super::labels::Doubles;
 use super::limits::write_limits;
+use super::namesakes::Doubles;
 use crate::error::{Error, Result};
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, ColumnDef, ColumnOption, ColumnOptionDef, Cte, DuplicateTreatment, Expr,

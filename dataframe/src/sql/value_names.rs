@@ -60,6 +60,16 @@ fn column_name(expr: &Expr) -> Option<String> {
     }
 }
 
+/// Gives a value a name.
+pub(super) fn set_name(item: &mut SelectItem, name: String) {
+    let expr = match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => expr,
+        _ => return,
+    };
+    let expr = std::mem::replace(expr, Expr::value(Value::Null));
+    *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
+}
+
 /// An expression as it is written, with names as they are read, and without quotes around plain ones.
 pub(super) fn text(expr: &Expr) -> String {
     let mut expr = expr.clone();
