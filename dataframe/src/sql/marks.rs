@@ -1,6 +1,6 @@
 //! The part of a statement that a mistake is about, where the reason has no name of it.
 
-use super::words::Words;
+use super::words::{self, QUERIES, Words};
 use crate::sql_place::SqlPlace;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -56,16 +56,8 @@ fn only(places: Vec<usize>) -> Option<usize> {
     }
 }
 
-/// A word without quotes, in small letters.
-fn word(token: Option<&TokenWithSpan>) -> Option<String> {
-    match &token?.token {
-        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_lowercase()),
-        _ => None,
-    }
-}
-
 fn is_word(token: Option<&TokenWithSpan>, known: &[&str]) -> bool {
-    word(token).is_some_and(|word| known.contains(&word.as_str()))
+    token.is_some_and(|token| words::is_word(token, known))
 }
 
 /// The places of a text that is made a value of another type: by a cast, or beside a comparison if no other
@@ -271,8 +263,6 @@ fn found(words: &Words<'_>, at: usize) -> (SqlPlace, String) {
     (words.place(token), format!("{:?}", token.token.to_string()))
 }
 
-/// Words with which a query begins.
-const QUERIES: [&str; 5] = ["from", "select", "table", "values", "with"];
 /// Words that end a condition, or a value.
 const CLAUSES: [&str; 15] = [
     "as",

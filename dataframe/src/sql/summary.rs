@@ -7,7 +7,7 @@
 use super::namesakes::plain_name;
 use super::same_rows::is_same_each_time;
 use super::type_names::type_name;
-use super::words::{Words, is_word, may_have};
+use super::words::{QUERIES, Words, is_word, may_have};
 use crate::error::{Error, Result};
 use arrow::datatypes::{DataType, Field};
 use datafusion::execution::SessionState;
@@ -17,8 +17,6 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan};
 const SUMMARIZE: &str = "summarize";
 /// A query of a table, as long as the word in whose place it stands: places in the text stay.
 const FROM: &str = "from     ";
-/// Words with which a query begins.
-const QUERIES: [&str; 5] = ["from", "select", "table", "values", "with"];
 /// Words before a parenthesis with a query.
 const AROUND: [&str; 3] = ["copy", "from", "join"];
 /// Words with which a table of the name begins a join within a parenthesis.

@@ -6,6 +6,9 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::sqlparser::dialect::{GenericDialect, dialect_from_str};
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
+/// Words with which a query begins.
+pub(super) const QUERIES: [&str; 5] = ["from", "select", "table", "values", "with"];
+
 /// The words and signs of a statement, without what is between them.
 pub(super) struct Words<'a> {
     text: &'a str,
