@@ -1,14 +1,10 @@
 //! Formats of times that have minutes, since the library leaves an hour out that has none.
 
+use super::text_function::text_function;
 use crate::error::Error;
-use arrow::array::{Array, AsArray, StringArray};
-use arrow::compute::cast;
-use arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue, exec_datafusion_err, plan_err};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
-use std::sync::{Arc, OnceLock};
+use datafusion::common::Result;
+use datafusion::logical_expr::{Expr, ScalarUDF};
+use std::sync::{Arc, LazyLock};
 
 /// The name of the function.
 pub(crate) const FULL_FORMATS: &str = "tharsis_full_formats";
@@ -26,57 +22,10 @@ pub(crate) fn full_formats(formats: Expr) -> Expr {
 
 /// The function, of which a process has one.
 pub(super) fn function() -> Arc<ScalarUDF> {
-    static FUNCTION: OnceLock<Arc<ScalarUDF>> = OnceLock::new();
-    let made = || {
-        let signature = Signature::user_defined(Volatility::Immutable);
-        Arc::new(ScalarUDF::from(FullFormats { signature }))
-    };
-    Arc::clone(FUNCTION.get_or_init(made))
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct FullFormats {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for FullFormats {
-    fn name(&self) -> &str {
-        FULL_FORMATS
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        match types {
-            [format] => Ok(vec![format.clone()]),
-            _ => plan_err!("{} takes an argument", self.name()),
-        }
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let first = types.first().cloned();
-        first.ok_or_else(|| exec_datafusion_err!("{} without arguments", self.name()))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [value] = args.args.as_slice() else {
-            return plan_err!("{} takes an argument", self.name());
-        };
-        let given = match value {
-            ColumnarValue::Array(formats) => Arc::clone(formats),
-            ColumnarValue::Scalar(format) => format.to_array()?,
-        };
-        let formats = cast(&given, &DataType::Utf8)?;
-        let full = |format: &str| Parts::checked(format).map(|_| behind_minutes(format));
-        let formats = formats.as_string::<i32>().iter().map(|format| format.map(full).transpose());
-        let formats = cast(&formats.collect::<Result<StringArray>>()?, given.data_type())?;
-        Ok(match value {
-            ColumnarValue::Array(_) => ColumnarValue::Array(formats),
-            ColumnarValue::Scalar(_) => ColumnarValue::Scalar(ScalarValue::try_from_array(&formats, 0)?),
-        })
-    }
+    static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+        text_function(FULL_FORMATS, |format| Parts::checked(format).map(|_| Some(behind_minutes(format))))
+    });
+    Arc::clone(&FUNCTION)
 }
 
 /// The parts of a time that a format has.

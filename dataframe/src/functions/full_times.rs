@@ -1,13 +1,8 @@
 //! Times in texts that lack a part which the library wants: `2024-03-30 6:00`.
 
-use arrow::array::{Array, AsArray, StringArray};
-use arrow::compute::cast;
-use arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue, exec_datafusion_err, plan_err};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
-use std::sync::{Arc, OnceLock};
+use super::text_function::text_function;
+use datafusion::logical_expr::{Expr, ScalarUDF};
+use std::sync::{Arc, LazyLock};
 
 /// The name of the function.
 pub(crate) const FULL_TIMES: &str = "tharsis_full_times";
@@ -51,59 +46,9 @@ pub(crate) fn full_times(texts: Expr) -> Expr {
 
 /// The function, of which a process has one.
 pub(super) fn function() -> Arc<ScalarUDF> {
-    static FUNCTION: OnceLock<Arc<ScalarUDF>> = OnceLock::new();
-    let made = || {
-        let signature = Signature::user_defined(Volatility::Immutable);
-        Arc::new(ScalarUDF::from(FullTimes { signature }))
-    };
-    Arc::clone(FUNCTION.get_or_init(made))
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct FullTimes {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for FullTimes {
-    fn name(&self) -> &str {
-        FULL_TIMES
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        match types {
-            [text] => Ok(vec![text.clone()]),
-            _ => plan_err!("{} takes an argument", self.name()),
-        }
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let first = types.first().cloned();
-        first.ok_or_else(|| exec_datafusion_err!("{} without arguments", self.name()))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [value] = args.args.as_slice() else {
-            return plan_err!("{} takes an argument", self.name());
-        };
-        let given = value.to_array(args.number_rows)?;
-        let texts = cast(&given, &DataType::Utf8)?;
-        let texts = texts.as_string::<i32>();
-        // Most texts are full.
-        if texts.iter().flatten().all(|text| full_time(text).is_none()) {
-            return Ok(value.clone());
-        }
-        let full = |text: &str| full_time(text).unwrap_or_else(|| text.to_owned());
-        let full: StringArray = texts.iter().map(|text| text.map(full)).collect();
-        let full = cast(&full, given.data_type())?;
-        Ok(match value {
-            ColumnarValue::Array(_) => ColumnarValue::Array(full),
-            ColumnarValue::Scalar(_) => ColumnarValue::Scalar(ScalarValue::try_from_array(&full, 0)?),
-        })
-    }
+    static FUNCTION: LazyLock<Arc<ScalarUDF>> =
+        LazyLock::new(|| text_function(FULL_TIMES, |text| Ok(full_time(text))));
+    Arc::clone(&FUNCTION)
 }
 
 #[cfg(test)]

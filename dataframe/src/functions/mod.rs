@@ -14,6 +14,7 @@ mod ranks;
 pub(crate) mod rows;
 mod sliding;
 pub(crate) mod spread;
+mod text_function;
 pub(crate) mod whole;
 mod window_values;
 mod windows;
