@@ -4,6 +4,7 @@
 //! Each is one call with its operands as arguments. As expressions of the library's functions, some of them
 //! need an operand several times; a chain of such operators would be exponentially long.
 
+use super::on_arrays::on_arrays;
 use crate::error::Error;
 use crate::promotion::of_numbers;
 use crate::value::array_without_nan;
@@ -14,7 +15,7 @@ use arrow::datatypes::{
     DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
     UInt32Type, UInt64Type,
 };
-use datafusion::common::{Result, ScalarValue, exec_datafusion_err, plan_err};
+use datafusion::common::{Result, exec_datafusion_err, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -134,16 +135,7 @@ impl ScalarUDFImpl for Arithmetic {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let scalar = args.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if scalar { 1 } else { args.number_rows };
-        let arrays = args.args.into_iter().map(|argument| argument.into_array(rows));
-        let arrays = arrays.collect::<Result<Vec<ArrayRef>>>()?;
-        let made = self.kind.run(&arrays)?;
-        Ok(if scalar {
-            ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?)
-        } else {
-            ColumnarValue::Array(made)
-        })
+        on_arrays(args, |arrays| self.kind.run(arrays))
     }
 }
 

@@ -4,6 +4,7 @@
 //! Each function is called in a plan what its operator is called: labels of columns, and references to them,
 //! are made of these texts.
 
+use super::on_arrays::on_arrays;
 use crate::error::Error;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array, UInt64Array};
 use arrow::compute::cast;
@@ -166,30 +167,24 @@ impl ScalarUDFImpl for Checked {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let scalar = args.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if scalar { 1 } else { args.number_rows };
-        let arrays = args.args.into_iter().map(|argument| argument.into_array(rows));
-        let arrays = arrays.collect::<Result<Vec<ArrayRef>>>()?;
-        let made = match (self.act, arrays.as_slice()) {
-            (Act::Plus, [left, right]) => add(left, right),
-            (Act::Minus, [left, right]) => sub(left, right),
-            (Act::Times, [left, right]) => mul(left, right),
-            (Act::Negate, [value]) => neg(value),
-            _ => return Err(exec_datafusion_err!("{} of {} arguments", self.name(), arrays.len())),
-        };
-        let made = made.map_err(|error| {
-            // Numbers of rows and ranks are unsigned: their differences may be below zero.
-            let is_unsigned = arrays.iter().any(|array| array.data_type().is_unsigned_integer());
-            let hint = if is_unsigned { "; cast to bigint" } else { "" };
-            match Error::from(error) {
-                Error::Overflow(text) => Error::Overflow(format!("{text}{hint}")),
-                other => other,
-            }
-        })?;
-        Ok(if scalar {
-            ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?)
-        } else {
-            ColumnarValue::Array(made)
+        on_arrays(args, |arrays| {
+            let made = match (self.act, arrays) {
+                (Act::Plus, [left, right]) => add(left, right),
+                (Act::Minus, [left, right]) => sub(left, right),
+                (Act::Times, [left, right]) => mul(left, right),
+                (Act::Negate, [value]) => neg(value),
+                _ => return Err(exec_datafusion_err!("{} of {} arguments", self.name(), arrays.len())),
+            };
+            let made = made.map_err(|error| {
+                // Numbers of rows and ranks are unsigned: their differences may be below zero.
+                let is_unsigned = arrays.iter().any(|array| array.data_type().is_unsigned_integer());
+                let hint = if is_unsigned { "; cast to bigint" } else { "" };
+                match Error::from(error) {
+                    Error::Overflow(text) => Error::Overflow(format!("{text}{hint}")),
+                    other => other,
+                }
+            })?;
+            Ok(made)
         })
     }
 }

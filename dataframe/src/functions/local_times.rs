@@ -2,13 +2,14 @@
 //!
 //! The function of the library panics near the end of its calendar.
 
+use super::on_arrays::on_arrays;
 use super::rows::seconds_ahead;
 use crate::error::Error;
 use arrow::array::timezone::Tz;
-use arrow::array::{AsArray, Int64Array};
+use arrow::array::{Array, AsArray, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, TimeUnit};
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -76,30 +77,28 @@ impl ScalarUDFImpl for LocalTimes {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [value] = args.args.as_slice() else {
-            return plan_err!("{} takes an argument", self.name());
-        };
-        let DataType::Timestamp(unit, Some(zone)) = value.data_type() else {
-            return plan_err!("{} takes times of a zone", self.name());
-        };
-        let clock: Tz = zone.parse()?;
-        let rows = if matches!(value, ColumnarValue::Scalar(_)) { 1 } else { args.number_rows };
-        let times = cast(&value.to_array(rows)?, &DataType::Int64)?;
-        let times = times.as_primitive::<Int64Type>().iter();
-        let local: Int64Array = if self.or_missing {
-            times.map(|time| local_time(time?, unit, clock)).collect()
-        } else {
-            let local = |time: i64| {
-                let text =
-                    || format!("no calendar has the time {time} of zone {zone}, in 1/{} s", per_second(unit));
-                local_time(time, unit, clock).ok_or_else(|| Error::Value(text()))
+        on_arrays(args, |arrays| {
+            let [value] = arrays else {
+                return plan_err!("{} takes an argument", self.name());
             };
-            times.map(|time| time.map(local).transpose()).collect::<std::result::Result<_, Error>>()?
-        };
-        let local = cast(&local, &DataType::Timestamp(unit, None))?;
-        Ok(match value {
-            ColumnarValue::Array(_) => ColumnarValue::Array(local),
-            ColumnarValue::Scalar(_) => ColumnarValue::Scalar(ScalarValue::try_from_array(&local, 0)?),
+            let DataType::Timestamp(unit, Some(zone)) = value.data_type() else {
+                return plan_err!("{} takes times of a zone", self.name());
+            };
+            let (unit, clock): (TimeUnit, Tz) = (*unit, zone.parse()?);
+            let times = cast(value, &DataType::Int64)?;
+            let times = times.as_primitive::<Int64Type>().iter();
+            let local: Int64Array = if self.or_missing {
+                times.map(|time| local_time(time?, unit, clock)).collect()
+            } else {
+                let local = |time: i64| {
+                    let per_second = per_second(unit);
+                    let text =
+                        || format!("no calendar has the time {time} of zone {zone}, in 1/{per_second} s");
+                    local_time(time, unit, clock).ok_or_else(|| Error::Value(text()))
+                };
+                times.map(|time| time.map(local).transpose()).collect::<std::result::Result<_, Error>>()?
+            };
+            Ok(cast(&local, &DataType::Timestamp(unit, None))?)
         })
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod full_formats;
 pub(crate) mod full_times;
 pub(crate) mod local_times;
 mod moments;
+mod on_arrays;
 mod only_row;
 mod product;
 mod quantile;

@@ -1,9 +1,10 @@
 //! Functions of one text that give a text of its type: an adapter around what is done to a text.
 
+use super::on_arrays::on_arrays;
 use arrow::array::{Array, AsArray, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue, exec_datafusion_err, plan_err};
+use datafusion::common::{Result, exec_datafusion_err, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -62,24 +63,20 @@ impl ScalarUDFImpl for TextFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [value] = args.args.as_slice() else {
-            return plan_err!("{} takes an argument", self.name);
-        };
-        let rows = if matches!(value, ColumnarValue::Scalar(_)) { 1 } else { args.number_rows };
-        let given = value.to_array(rows)?;
-        let texts = cast(&given, &DataType::Utf8)?;
-        let texts = texts.as_string::<i32>();
-        let made = texts.iter().map(|text| text.map_or(Ok(None), self.step));
-        let made = made.collect::<Result<Vec<Option<String>>>>()?;
-        if made.iter().all(Option::is_none) {
-            return Ok(value.clone());
-        }
-        let all = made.into_iter().zip(texts);
-        let all = all.map(|(made, text)| made.or_else(|| text.map(str::to_owned)));
-        let all = cast(&all.collect::<StringArray>(), given.data_type())?;
-        Ok(match value {
-            ColumnarValue::Array(_) => ColumnarValue::Array(all),
-            ColumnarValue::Scalar(_) => ColumnarValue::Scalar(ScalarValue::try_from_array(&all, 0)?),
+        on_arrays(args, |arrays| {
+            let [given] = arrays else {
+                return plan_err!("{} takes an argument", self.name);
+            };
+            let texts = cast(given, &DataType::Utf8)?;
+            let texts = texts.as_string::<i32>();
+            let made = texts.iter().map(|text| text.map_or(Ok(None), self.step));
+            let made = made.collect::<Result<Vec<Option<String>>>>()?;
+            if made.iter().all(Option::is_none) {
+                return Ok(Arc::clone(given));
+            }
+            let all = made.into_iter().zip(texts);
+            let all = all.map(|(made, text)| made.or_else(|| text.map(str::to_owned)));
+            Ok(cast(&all.collect::<StringArray>(), given.data_type())?)
         })
     }
 }
