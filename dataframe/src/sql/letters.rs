@@ -275,6 +275,28 @@ mod tests {
     }
 
     #[test]
+    fn orders_by_names_of_results_stay_beside_a_mistake_elsewhere() {
+        let mut session = session();
+        for statement in [
+            "create table x (\"Sold\" int, b int) as values (3, 9), (5, 6)",
+            "create table y (\"City\" text) as values ('Oslo'), ('Rome')",
+        ] {
+            session.run(statement).expect("a table");
+        }
+        for (query, expected) in [
+            ("select * exclude (city), -a as city from t order by city", ["5 2 -2", "3 1 -1"]),
+            ("select x.b as sold from t join x using (sold) order by sold", ["6", "9"]),
+            (
+                "select upper(t.city) as city, count(*) from t join y using (city) group by 1 order by city",
+                ["OSLO 1", "ROME 1"],
+            ),
+            ("select n as city from (select count(*) as n from t group by city) x order by city", ["1", "1"]),
+        ] {
+            assert_eq!(rows_in(&mut session, query), expected, "{query}");
+        }
+    }
+
+    #[test]
     fn columns_that_have_the_name_itself_stay_what_they_are() {
         let query =
             "select count(*) from t, u where t.a = u.a group by u.sold, t.sold having max(u.sold) = 100";

@@ -68,7 +68,7 @@ fn of_column(error: Error, words: &Words<'_>, place: &SqlPlace) -> Error {
 }
 
 /// The place that planning has noted.
-fn noted(error: &DataFusionError) -> Option<Span> {
+pub(super) fn noted(error: &DataFusionError) -> Option<Span> {
     error.diagnostic().and_then(|said| said.span)
 }
 
@@ -86,7 +86,7 @@ pub(super) fn noting(state: &SessionState) -> SessionState {
     noting
 }
 
-/// The place of a mistake that planning found in such a session.
+/// The place of a mistake that planning found in such a session, to be shown: it may be a guess.
 pub(super) fn span_of(error: &DataFusionError, text: &str, state: &SessionState) -> Option<Span> {
     noted(error).or_else(|| match error.find_root() {
         // Keys of orders have no notes.

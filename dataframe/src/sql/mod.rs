@@ -301,12 +301,12 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
             noting = Some(mistakes::noting(&zoned));
             continue;
         }
-        let span = mistakes::span_of(&error, text, state);
-        let is_known = match (span, letters::meant(&error)) {
-            (Some(span), Some(name)) => letters.add(span, name),
+        let is_known = match (mistakes::noted(&error), letters::meant(&error)) {
+            (Some(place), Some(name)) => letters.add(place, name),
             _ => false,
         };
         if !is_known && !letters.ask(&error, text, session, &doubles).await {
+            let span = mistakes::span_of(&error, text, state);
             return Err(mistakes::of_plan(error, span, text, state));
         }
     };
