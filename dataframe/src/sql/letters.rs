@@ -8,7 +8,8 @@
 //! The library tells the places of columns in some clauses only. Where it tells none, each place of the name
 //! is asked for: the statement is planned with a name there that no column has, and the error says which
 //! columns are known at this place, aliases among them. A place may be right as it stands, by a column of the
-//! rows around: of several places, those are mistakes without which the statement still fails.
+//! rows around. Such places are told only as far as the mistake, behind which nothing is planned: of several
+//! places, the last one in the order of planning is the mistake.
 
 use super::column_names::{Behind, each_name};
 use super::namesakes::Doubles;
@@ -23,15 +24,15 @@ use std::collections::{BTreeMap, BTreeSet};
 const NAMES_MAX: usize = 256;
 /// Plans of one statement that ask for places at most.
 const ASKED_MAX: usize = 512;
-/// A name that nobody types.
+/// The begin of a name that nobody types; a number follows.
 const ASKED: &str = "\0asked";
 
 /// Places in a statement, and the names of columns that are meant there.
 #[derive(Clone, Default)]
 pub(super) struct Letters {
     names: Vec<(Span, String)>,
-    /// The place that is asked for.
-    asked: Option<Span>,
+    /// The places that are asked for.
+    asked: Vec<Span>,
     plans: usize,
 }
 
@@ -45,6 +46,11 @@ fn missing(error: &DataFusionError) -> Option<&str> {
     let DataFusionError::SchemaError(inner, _) = error.find_root() else { return None };
     let SchemaError::FieldNotFound { field, .. } = &**inner else { return None };
     Some(&field.name)
+}
+
+/// The number of the place that is asked for, if it has an error.
+fn asked_place(error: &DataFusionError) -> Option<usize> {
+    missing(error)?.strip_prefix(ASKED)?.parse().ok()
 }
 
 /// The only column whose name differs in letters alone from this one, which is none itself, at the place of
@@ -74,8 +80,7 @@ impl Letters {
         is_new
     }
 
-    /// Adds the names at places that the library does not tell, for an error of one of them; whether there
-    /// are new ones.
+    /// Adds the name at a place that the library does not tell, for an error of it; whether it is a new one.
     pub(super) async fn ask(
         &mut self,
         error: &DataFusionError,
@@ -87,32 +92,27 @@ impl Letters {
         let Ok(mut statement) = super::parsed(session, text) else { return false };
         let mut found = Vec::new();
         for place in self.places(&mut statement, name) {
-            let asking = Letters { asked: Some(place), ..self.clone() };
             // An error of another place may come before this one: nothing is known of it yet.
-            let error = self.fails(&asking, text, session, doubles).await;
-            if let Some(error) = error.filter(|error| missing(error) == Some(ASKED)) {
+            let error = self.asking(&[place], text, session, doubles).await;
+            if let Some(error) = error.filter(|error| asked_place(error).is_some()) {
                 found.extend(meant_by(&error, name).map(|column| (place, column)));
             }
         }
-        let mut is_new = false;
-        for (place, column) in &found {
-            let others = found.iter().filter(|(other, _)| other != place);
-            let others: Vec<(Span, String)> = others.cloned().collect();
-            let is_mistake = others.is_empty() || {
-                let names = self.names.iter().cloned().chain(others).collect();
-                let without = Letters { names, ..Letters::default() };
-                let error = self.fails(&without, text, session, doubles).await;
-                error.is_some_and(|error| missing(&error) == Some(name))
-            };
-            is_new |= is_mistake && self.add(*place, column.clone());
+        while 1 < found.len() {
+            let places: Vec<Span> = found.iter().map(|(place, _)| *place).collect();
+            let error = self.asking(&places, text, session, doubles).await;
+            let first = error.as_ref().and_then(asked_place);
+            let Some(first) = first.filter(|first| *first < found.len()) else { return false };
+            found.remove(first);
         }
-        is_new
+        found.pop().is_some_and(|(place, column)| self.add(place, column))
     }
 
-    /// The error of a statement with these names; `None` if there is none, or too much has been planned.
-    async fn fails(
+    /// The error of a statement in which places are asked for; `None` if there is none, or too much has been
+    /// planned.
+    async fn asking(
         &mut self,
-        letters: &Letters,
+        places: &[Span],
         text: &str,
         session: &SessionState,
         doubles: &Doubles,
@@ -121,7 +121,8 @@ impl Letters {
             return None;
         }
         self.plans += 1;
-        let statement = super::prepared(session, text, letters, doubles).ok()?;
+        let asking = Letters { asked: places.to_vec(), ..self.clone() };
+        let statement = super::prepared(session, text, &asking, doubles).ok()?;
         plan_of(session, statement).await.err()
     }
 
@@ -143,31 +144,39 @@ impl Letters {
     fn behind_tables(&self, statement: &mut Statement) -> BTreeMap<Behind, String> {
         let mut known = BTreeMap::new();
         each_name(statement, &mut |ident, behind| {
-            let name = if self.asks(ident) { Some(ASKED) } else { self.name(ident) };
-            if let (Some(behind), Some(name)) = (behind, name) {
-                known.insert(behind, name.to_owned());
+            if let (Some(behind), Some(name)) = (behind, self.written(ident)) {
+                known.insert(behind, name);
             }
         });
         known
     }
 
-    fn asks(&self, ident: &Ident) -> bool {
-        self.asked.is_some() && Span::try_from_sqlparser_span(ident.span) == self.asked
+    /// The name for a place that is known, or asked for.
+    fn written(&self, ident: &Ident) -> Option<String> {
+        match self.asked_at(ident) {
+            Some(number) => Some(format!("{ASKED}{number}")),
+            None => self.name(ident).map(str::to_owned),
+        }
     }
 
     /// Writes the names into a statement.
     pub(super) fn write(&self, statement: &mut Statement) {
-        if self.names.is_empty() && self.asked.is_none() {
+        if self.names.is_empty() && self.asked.is_empty() {
             return;
         }
         let known = self.behind_tables(statement);
         each_name(statement, &mut |ident, behind| {
-            let of_table = behind.and_then(|behind| known.get(&behind)).map(String::as_str);
-            if let Some(name) = if self.asks(ident) { Some(ASKED) } else { self.name(ident).or(of_table) } {
-                ident.value = name.to_owned();
+            let of_table = behind.and_then(|behind| known.get(&behind)).cloned();
+            if let Some(name) = self.written(ident).or(of_table) {
+                ident.value = name;
                 ident.quote_style = Some('"');
             }
         });
+    }
+
+    fn asked_at(&self, ident: &Ident) -> Option<usize> {
+        let span = Span::try_from_sqlparser_span(ident.span)?;
+        self.asked.iter().position(|place| *place == span)
     }
 
     fn name(&self, ident: &Ident) -> Option<&str> {
@@ -331,13 +340,14 @@ mod tests {
             "create table t3 (\"City\" int) as values (5)",
         ]);
         let around = "select (select count(*) from t2 where code = city) c from t";
-        for (query, expected) in [
-            (format!("{around} union all select count(*) from t3 group by city order by 1"), ["0", "1", "1"]),
-            (
-                format!("{around} union all select max(city) from t3 group by city order by 1"),
-                ["0", "1", "5"],
-            ),
+        let count = "union all select count(*) from t3 group by city";
+        for (others, expected) in [
+            (count.to_owned(), &["0", "1", "1"][..]),
+            ("union all select max(city) from t3 group by city".to_owned(), &["0", "1", "5"]),
+            (format!("{count} {count}"), &["0", "1", "1", "1"]),
+            (format!("{count} having max(city) > 0"), &["0", "1", "1"]),
         ] {
+            let query = format!("{around} {others} order by 1");
             assert_eq!(rows_in(&mut session, &query), expected, "{query}");
         }
     }
