@@ -4,8 +4,8 @@ use super::fields::normal;
 use super::joins::{constraint_of, each_join};
 use datafusion::logical_expr::sqlparser::ast::{
     AssignmentTarget, ExcludeSelectItem, Expr, Ident, JoinConstraint, ObjectName, ObjectNamePart,
-    PipeOperator, Query, RenameSelectItem, Select, SelectItem, SetExpr, Statement as SqlStatement, VisitMut,
-    VisitorMut, WildcardAdditionalOptions,
+    PipeOperator, Query, Select, SelectItem, SetExpr, Statement as SqlStatement, VisitMut, VisitorMut,
+    WildcardAdditionalOptions,
 };
 use datafusion::sql::parser::{CopyToSource, Statement};
 use std::ops::ControlFlow;
@@ -31,10 +31,42 @@ pub(super) fn each_name(statement: &mut Statement, visit: &mut dyn FnMut(&mut Id
     }
 }
 
+/// Visits each `*` of columns in a part of a statement.
+pub(super) fn each_star(part: &mut impl VisitMut, visit: &mut dyn FnMut(&mut WildcardAdditionalOptions)) {
+    // It never breaks off.
+    let _whole = part.visit(&mut EachStar(visit));
+}
+
+/// The names of columns behind a `*`.
+pub(super) fn named_columns(star: &mut WildcardAdditionalOptions) -> Vec<&mut Ident> {
+    let mut columns: Vec<&mut Ident> = match &mut star.opt_exclude {
+        Some(ExcludeSelectItem::Single(name)) => last_part(name).into_iter().collect(),
+        Some(ExcludeSelectItem::Multiple(names)) => names.iter_mut().filter_map(last_part).collect(),
+        None => Vec::new(),
+    };
+    if let Some(except) = &mut star.opt_except {
+        columns.push(&mut except.first_element);
+        columns.extend(except.additional_elements.iter_mut());
+    }
+    if let Some(replace) = &mut star.opt_replace {
+        columns.extend(replace.items.iter_mut().map(|item| &mut item.column_name));
+    }
+    columns
+}
+
+/// The last part of a name.
+fn last_part(name: &mut ObjectName) -> Option<&mut Ident> {
+    match name.0.last_mut() {
+        Some(ObjectNamePart::Identifier(ident)) => Some(ident),
+        _ => None,
+    }
+}
+
 fn names_in(part: &mut impl VisitMut, visit: &mut dyn FnMut(&mut Ident, Option<Behind>)) {
     let mut names = Names { visit, queries: 0, around: Vec::new() };
     // They never break off.
     let _whole = part.visit(&mut names);
+    each_star(part, &mut |star| named_columns(star).into_iter().for_each(|column| names.plain(column)));
     let _whole = each_join(part, |join| {
         if let Some(JoinConstraint::Using(columns)) = constraint_of(join) {
             columns.iter_mut().for_each(|column| names.last_part(column));
@@ -58,7 +90,7 @@ impl Names<'_> {
     }
 
     fn last_part(&mut self, name: &mut ObjectName) {
-        if let Some(ObjectNamePart::Identifier(ident)) = name.0.last_mut() {
+        if let Some(ident) = last_part(name) {
             self.plain(ident);
         }
     }
@@ -80,38 +112,6 @@ impl Names<'_> {
         match target {
             AssignmentTarget::ColumnName(name) => self.last_part(name),
             AssignmentTarget::Tuple(names) => names.iter_mut().for_each(|name| self.last_part(name)),
-        }
-    }
-
-    fn of_items(&mut self, items: &mut [SelectItem]) {
-        for item in items {
-            if let SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) = item {
-                self.of_wildcard(options);
-            }
-        }
-    }
-
-    fn of_wildcard(&mut self, options: &mut WildcardAdditionalOptions) {
-        match &mut options.opt_exclude {
-            Some(ExcludeSelectItem::Single(name)) => self.last_part(name),
-            Some(ExcludeSelectItem::Multiple(names)) => {
-                names.iter_mut().for_each(|name| self.last_part(name));
-            }
-            None => {}
-        }
-        if let Some(except) = &mut options.opt_except {
-            self.plain(&mut except.first_element);
-            except.additional_elements.iter_mut().for_each(|name| self.plain(name));
-        }
-        if let Some(replace) = &mut options.opt_replace {
-            replace.items.iter_mut().for_each(|item| self.plain(&mut item.column_name));
-        }
-        match &mut options.opt_rename {
-            Some(RenameSelectItem::Single(renamed)) => self.plain(&mut renamed.ident),
-            Some(RenameSelectItem::Multiple(all)) => {
-                all.iter_mut().for_each(|renamed| self.plain(&mut renamed.ident));
-            }
-            None => {}
         }
     }
 }
@@ -137,11 +137,6 @@ impl VisitorMut for Names<'_> {
         // Behind |> AS, the name of a table means another one.
         let number = query.pipe_operators.is_empty().then(|| self.new_query());
         self.around.push((number, number.is_some() && matches!(*query.body, SetExpr::Select(_))));
-        for operator in &mut query.pipe_operators {
-            if let PipeOperator::Select { exprs } | PipeOperator::Extend { exprs } = operator {
-                self.of_items(exprs);
-            }
-        }
         ControlFlow::Continue(())
     }
 
@@ -150,13 +145,12 @@ impl VisitorMut for Names<'_> {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+    fn pre_visit_select(&mut self, _: &mut Select) -> ControlFlow<()> {
         let number = match self.around.last() {
             Some((number, true)) => *number,
             _ => Some(self.new_query()),
         };
         self.around.push((number, false));
-        self.of_items(&mut select.projection);
         ControlFlow::Continue(())
     }
 
@@ -176,6 +170,36 @@ impl VisitorMut for Names<'_> {
             }
             _ => {}
         }
+        ControlFlow::Continue(())
+    }
+}
+
+struct EachStar<'a>(&'a mut dyn FnMut(&mut WildcardAdditionalOptions));
+
+impl EachStar<'_> {
+    fn of_items(&mut self, items: &mut [SelectItem]) {
+        for item in items {
+            if let SelectItem::Wildcard(star) | SelectItem::QualifiedWildcard(_, star) = item {
+                (self.0)(star);
+            }
+        }
+    }
+}
+
+impl VisitorMut for EachStar<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        for operator in &mut query.pipe_operators {
+            if let PipeOperator::Select { exprs } | PipeOperator::Extend { exprs } = operator {
+                self.of_items(exprs);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        self.of_items(&mut select.projection);
         ControlFlow::Continue(())
     }
 }

@@ -14,7 +14,7 @@
 use super::column_names::{Behind, each_name};
 use super::namesakes::Doubles;
 use super::unknown_keys::plan_of;
-use datafusion::common::{DataFusionError, SchemaError, Span};
+use datafusion::common::{Column, DataFusionError, SchemaError, Span};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::sqlparser::ast::Ident;
 use datafusion::sql::parser::Statement;
@@ -42,10 +42,18 @@ pub(super) fn meant(error: &DataFusionError) -> Option<String> {
 }
 
 /// The name of a column that there is not.
-fn missing(error: &DataFusionError) -> Option<&str> {
+pub(super) fn missing(error: &DataFusionError) -> Option<&str> {
     let DataFusionError::SchemaError(inner, _) = error.find_root() else { return None };
     let SchemaError::FieldNotFound { field, .. } = &**inner else { return None };
     Some(&field.name)
+}
+
+/// Whether a column is one of the table that another one has before it, if that has one.
+pub(super) fn is_of_table(known: &Column, asked: &Column) -> bool {
+    match (&asked.relation, &known.relation) {
+        (Some(asked), Some(known)) => asked.resolved_eq(known),
+        (asked, _) => asked.is_none(),
+    }
 }
 
 /// The number of the place that is asked for, if it has an error.
@@ -58,10 +66,7 @@ fn asked_place(error: &DataFusionError) -> Option<usize> {
 fn meant_by(error: &DataFusionError, name: &str) -> Option<String> {
     let DataFusionError::SchemaError(inner, _) = error.find_root() else { return None };
     let SchemaError::FieldNotFound { field, valid_fields } = &**inner else { return None };
-    let of_table = valid_fields.iter().filter(|known| match (&field.relation, &known.relation) {
-        (Some(asked), Some(known)) => asked.resolved_eq(known),
-        (asked, _) => asked.is_none(),
-    });
+    let of_table = valid_fields.iter().filter(|known| is_of_table(known, field));
     let same = of_table.filter(|known| known.name.to_lowercase() == name);
     let same: BTreeSet<&str> = same.map(|known| known.name.as_str()).collect();
     match same.into_iter().collect::<Vec<_>>().as_slice() {

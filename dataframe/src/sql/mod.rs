@@ -25,6 +25,7 @@
 //! | settings | `settings` |
 //! | names of columns in other letters | `letters`, `column_names` |
 //! | keys that are no columns | `unknown_keys` |
+//! | columns that are named behind a `*` | `stars` |
 //! | fields of columns behind the names of tables | `fields` |
 //! | names of rows that are compared with a value | `compared_names` |
 //! | the bound on subqueries within each other | `levels` |
@@ -111,6 +112,7 @@ mod settings;
 #[cfg(test)]
 mod small_tables;
 mod sort_keys;
+mod stars;
 mod states;
 mod summary;
 mod text;
@@ -290,7 +292,7 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let plan = loop {
         let session = noting.as_ref().unwrap_or(&zoned);
         let statement = prepared(session, text, &letters, &doubles)?;
-        let error = match unknown_keys::plan_of(session, statement).await {
+        let error = match stars::plan_of(session, statement).await {
             Ok(plan) => break plan,
             Err(error) => error,
         };

@@ -4,7 +4,7 @@
 //! tells neither the place then nor the columns of the table.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DataFusionError, Diagnostic, Result as EngineResult, SchemaError};
+use datafusion::common::{Column, DataFusionError, Diagnostic, Result as EngineResult, SchemaError, Span};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
 use datafusion::sql::parser::Statement;
@@ -48,8 +48,13 @@ fn unknown(column: &Column, rows: &LogicalPlan) -> DataFusionError {
     }
     let mut seen = HashSet::new();
     known.retain(|column| seen.insert(column.clone()));
-    let reason = SchemaError::FieldNotFound { field: Box::new(column.clone()), valid_fields: known };
-    let said = Diagnostic::new_error(format!("no column {column}"), column.spans().first());
+    no_column(column.clone(), known, column.spans().first())
+}
+
+/// The error of a column that is none of these, at its place.
+pub(super) fn no_column(column: Column, known: Vec<Column>, place: Option<Span>) -> DataFusionError {
+    let said = Diagnostic::new_error(format!("no column {column}"), place);
+    let reason = SchemaError::FieldNotFound { field: Box::new(column), valid_fields: known };
     DataFusionError::SchemaError(Box::new(reason), Box::new(None)).with_diagnostic(said)
 }
 
