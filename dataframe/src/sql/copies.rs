@@ -1,12 +1,14 @@
 //! `COPY .. TO '..' (header, delimiter ';')`: options as PostgreSQL and DuckDB have them, in the words of the
 //! library, which has `STORED AS CSV PARTITIONED BY (..) OPTIONS ('format.delimiter' ';')`.
 
+use super::files::compressed;
 use super::mistakes::with_place;
 use super::near::near_text;
 use super::words::{Words, is_word, may_have};
 use crate::error::{Error, Result};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan};
+use datafusion::sql::parser::Statement;
 use std::borrow::Cow;
 use std::path::Path;
 
@@ -27,14 +29,37 @@ pub(super) fn in_words_of_library<'a>(text: &'a str, state: &SessionState) -> Re
     Ok(Cow::Owned(format!("{}{clauses}", &text[..words.offset(list.begin)])))
 }
 
+/// Writes the format of a `COPY` to a compressed file, which the library takes for the last ending.
+pub(super) fn write_format(statement: &mut Statement) {
+    match statement {
+        Statement::CopyTo(copy) if copy.stored_as.is_none() => {
+            copy.stored_as = compressed_format(&copy.target);
+        }
+        Statement::Explain(explain) => write_format(&mut explain.statement),
+        _ => {}
+    }
+}
+
+/// The format of a compressed file, if its name says one.
+fn compressed_format(target: &str) -> Option<String> {
+    let (before, _) = compressed(target)?;
+    let format = ending(before);
+    TEXTS.contains(&format.as_str()).then_some(format)
+}
+
+fn ending(target: &str) -> String {
+    let ending = Path::new(target).extension().and_then(|ending| ending.to_str());
+    ending.unwrap_or_default().to_lowercase()
+}
+
 /// The options of a `COPY` in parentheses.
 struct List<'a> {
     /// The first word behind the target.
     begin: &'a TokenWithSpan,
     /// The tokens between the parentheses.
     tokens: &'a [TokenWithSpan],
-    /// The ending of the target.
-    ending: String,
+    /// The format that the name of the target says.
+    format: String,
 }
 
 impl<'a> List<'a> {
@@ -67,16 +92,15 @@ impl<'a> List<'a> {
         let close = tokens.iter().rposition(|token| token.token == Token::RParen)?;
         let is_last =
             tokens[close + 1..].iter().all(|token| matches!(token.token, Token::SemiColon | Token::EOF));
-        let ending = Path::new(target).extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-        let list = List { begin, tokens: &tokens[open + 1..close], ending: ending.to_lowercase() };
-        is_last.then_some(list)
+        let format = compressed_format(target).unwrap_or_else(|| ending(target));
+        is_last.then_some(List { begin, tokens: &tokens[open + 1..close], format })
     }
 
     /// The clauses of the library that say the same.
     fn clauses(&self, words: &Words<'_>) -> Result<String> {
         let options = self.options(words)?;
         let stored_as = options.iter().find(|option| option.name == "format");
-        let format = stored_as.map_or(self.ending.clone(), |option| option.value.to_lowercase());
+        let format = stored_as.map_or(self.format.clone(), |option| option.value.to_lowercase());
         if let Some(option) = stored_as.filter(|_| !FORMATS.contains(&format.as_str())) {
             let text = format!("COPY writes no {:?}; there are {}", option.value, FORMATS.join(", "));
             return Err(with_place(Error::Value(text), words.place(option.token)));
@@ -207,6 +231,8 @@ fn library_value(key: &str, format: &str, value: &str) -> String {
 }
 
 const FORMATS: [&str; 4] = ["arrow", "csv", "json", "parquet"];
+/// Formats whose files may be compressed as a whole.
+const TEXTS: [&str; 2] = ["csv", "json"];
 const COMPRESSION: &str = "format.compression";
 const MOMENT: &str = "format.timestamp_format";
 /// The form of moments with a zone.

@@ -23,12 +23,10 @@ pub(super) fn of_copy(copy: &CopyTo) -> Result<Staged> {
 /// of CSV; refused for columns that the library does not write.
 pub(super) fn as_frames_write(mut copy: CopyTo) -> Result<CopyTo> {
     let is_csv = copy.file_type.get_ext() == "csv";
-    if is_csv || copy.file_type.get_ext() == "json" {
-        let compression = COMPRESSIONS.iter().find(|(ending, _)| copy.output_url.ends_with(ending));
-        if let Some((_, compression)) = compression {
-            let option = "format.compression".to_owned();
-            copy.options.entry(option).or_insert_with(|| (*compression).to_owned());
-        }
+    let is_text = is_csv || copy.file_type.get_ext() == "json";
+    if let Some((_, compression)) = compressed(&copy.output_url).filter(|_| is_text) {
+        let option = "format.compression".to_owned();
+        copy.options.entry(option).or_insert_with(|| compression.to_owned());
     }
     if !is_csv {
         return Ok(copy);
@@ -47,6 +45,14 @@ pub(super) fn as_frames_write(mut copy: CopyTo) -> Result<CopyTo> {
         copy.options.entry(option.to_owned()).or_insert(format);
     }
     Ok(copy)
+}
+
+/// A name before the ending of a compression, and the compression.
+pub(super) fn compressed(name: &str) -> Option<(&str, &'static str)> {
+    COMPRESSIONS.iter().find_map(|(ending, compression)| {
+        let at = name.len().checked_sub(ending.len())?;
+        name.get(at..)?.eq_ignore_ascii_case(ending).then(|| (&name[..at], *compression))
+    })
 }
 
 /// Ends of names, and the compression that readers find by them.

@@ -257,6 +257,7 @@ fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
 fn prepared(state: &SessionState, text: &str, letters: &Letters, doubles: &Doubles) -> Result<Statement> {
     let mut statement = described::as_query(parsed(state, text)?, state)?;
     letters.write(&mut statement);
+    copies::write_format(&mut statement);
     settings::write_zone(&mut statement).map_err(|error| mistakes::of_clause(error, text, state))?;
     let is_scalar = |name: &str| state.scalar_functions().contains_key(name);
     let understood = understood::understand(&mut statement, &is_scalar, doubles);

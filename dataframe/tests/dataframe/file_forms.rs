@@ -331,15 +331,22 @@ fn statements_write_the_compression_that_names_say() {
         ("csv", "bz2", b"BZh"),
         ("json", "xz", b"\xfd7zXZ"),
         ("csv", "zst", &[0x28, 0xb5, 0x2f, 0xfd]),
+        ("CSV", "GZ", &[0x1f, 0x8b]),
+        ("Json", "Zst", &[0x28, 0xb5, 0x2f, 0xfd]),
     ] {
         let name = path(&folder, &format!("t.{format}.{ending}"));
-        session.run(&format!("copy (select 3 as a) to '{name}' stored as {format}")).unwrap();
-        assert!(fs::read(&name).unwrap().starts_with(magic), "{name}");
-        assert_eq!(
-            session.run(&format!("select a from read_{format}('{name}')")).unwrap(),
-            [["3"]],
-            "{name}"
-        );
+        let lower = format.to_lowercase();
+        let options = if lower == "csv" { "(header, delimiter ',')" } else { "(format json)" };
+        for clause in ["", options, &format!("stored as {format}"), &format!("(format {format})")] {
+            session.run(&format!("copy (select 3 as a) to '{name}' {clause}")).unwrap();
+            assert!(fs::read(&name).unwrap().starts_with(magic), "{name} {clause}");
+            let found = session.run(&format!("select a from read_{lower}('{name}')")).unwrap();
+            assert_eq!(found, [["3"]], "{name} {clause}");
+        }
+    }
+    for name in ["t.gz", "t.parquet.gz"] {
+        let error = session.run(&format!("copy (select 3 as a) to '{}'", path(&folder, name))).unwrap_err();
+        assert!(error.to_string().contains("the ending .gz says no format"), "{name}: {error}");
     }
 }
 
