@@ -74,6 +74,11 @@ fn large_arrays_are_read_as_a_whole() {
     fs::write(&name, &text[..text.len() - 3]).unwrap();
     let error = session.run("select sum(a) from t").unwrap_err();
     assert!(error.to_string().contains("the array does not end; it has 20000 objects"), "{error}");
+    // Blocks of blank lines before an array are no objects.
+    let blank = "\n".repeat((1 << 20) + 1);
+    fs::write(&name, format!("{blank}[{{\"a\":1}},\n{{\"a\":\"text\"}}]")).unwrap();
+    let error = session.run("select sum(a) from t").unwrap_err();
+    assert!(error.to_string().contains("object 2: "), "{error}");
 }
 
 #[test]

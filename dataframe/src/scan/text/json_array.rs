@@ -137,11 +137,12 @@ impl ArrayLines {
     }
 }
 
-/// Whether a file that begins so is an array.
-pub(super) fn begins(bytes: &[u8]) -> bool {
+/// Whether a file that begins so is an array; `None` if these bytes do not show it.
+pub(super) fn begins(bytes: &[u8]) -> Option<bool> {
     let mut lines = ArrayLines::new();
     // A fault is one of an array.
-    lines.rewrite(&mut bytes.to_vec()).is_err() || lines.is_array()
+    let is_array = lines.rewrite(&mut bytes.to_vec()).is_err() || lines.is_array();
+    (lines.state != State::Begin).then_some(is_array)
 }
 
 /// The mark of the byte order.
@@ -184,10 +185,11 @@ mod tests {
             for size in 1..=text.len().max(1) {
                 assert_eq!(lines(text, size).unwrap(), text);
             }
-            assert!(!begins(text.as_bytes()), "{text:?}");
+            let is_blank = text.trim().is_empty();
+            assert_eq!(begins(text.as_bytes()), if is_blank { None } else { Some(false) }, "{text:?}");
         }
         for text in ["[", " \n[{\"a\"", "[1", "\u{FEFF}[{}]"] {
-            assert!(begins(text.as_bytes()), "{text:?}");
+            assert_eq!(begins(text.as_bytes()), Some(true), "{text:?}");
         }
     }
 

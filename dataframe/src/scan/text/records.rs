@@ -43,9 +43,17 @@ impl Text {
         if !is_later || !matches!(&self.form.kind, TextKind::Json(_)) {
             return Ok(false);
         }
-        let begin = self.store.get_range(&self.location, 0..self.bytes.min(BEGIN_BYTES)).await;
-        let begin = begin.map_err(|error| from_store(&self.path, &error))?;
-        Ok(json_array::begins(&begin))
+        let (mut at, mut length) = (0, BEGIN_BYTES);
+        while at < self.bytes {
+            let end = self.bytes.min(at + length);
+            let begin = self.store.get_range(&self.location, at..end).await;
+            let begin = begin.map_err(|error| from_store(&self.path, &error))?;
+            if let Some(is_array) = json_array::begins(&begin) {
+                return Ok(is_array);
+            }
+            (at, length) = (end, (2 * length).min(WINDOW_BYTES));
+        }
+        Ok(false)
     }
 
     fn syntax(&self, reason: String) -> Error {
@@ -159,10 +167,12 @@ impl Records {
         while let Some(blocks) = &mut self.blocks {
             let from = self.pending.len();
             let is_end = !blocks.next(&mut self.pending).await?;
-            self.is_array = blocks.is_array();
+            let begins_array = blocks.is_array() && !self.is_array;
+            self.is_array |= begins_array;
             if self.is_array && self.text.cut().is_some() {
                 return Err(self.text.uncut());
             }
+            let from = if begins_array { self.without_blocks(from) } else { from };
             let from = self.without_begin(from, is_end);
             if 0 < self.skip && !is_end {
                 continue;
@@ -204,6 +214,16 @@ impl Records {
             Some(_) if 0 < self.skip || self.header.is_some() => Err(self.text.uncut()),
             _ => Ok(None),
         }
+    }
+
+    /// Leaves out what comes before the block in which an array begins: line breaks there count no objects.
+    /// Gives the number of pending bytes that were scanned.
+    fn without_blocks(&mut self, from: usize) -> usize {
+        self.pending.drain(..from);
+        self.position += from as u64;
+        self.lines = 0;
+        self.scanner = Scanner::new(self.text.marks(), self.position);
+        0
     }
 
     /// Leaves out what comes before the first record of a file: the mark of the byte order, and lines. Gives
@@ -344,5 +364,5 @@ pub(super) fn labels(fields: &[String]) -> Vec<String> {
 
 /// Bytes around a cut in which a record has to begin.
 const WINDOW_BYTES: u64 = 256 << 10;
-/// Bytes of a file that show whether it is an array.
+/// Bytes of a file that show whether it is an array, if they are not blank.
 const BEGIN_BYTES: u64 = 4 << 10;
