@@ -15,7 +15,10 @@ use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, lit};
+use datafusion::logical_expr::{
+    BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, cast, lit,
+};
+use std::sync::Arc;
 
 /// The plan whose times are those that statements mean.
 pub(super) fn as_meant(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -66,14 +69,21 @@ fn of_cast(value: &Expr, to: &DataType, or_missing: bool, schema: &DFSchema) -> 
         (DataType::Timestamp(_, Some(_)), DataType::Timestamp(_, None)) => {
             Some(local_times(value.clone(), or_missing))
         }
-        (from, DataType::Timestamp(..)) if is_text(&from) => full(value),
-        (from, DataType::Date32 | DataType::Date64) if is_text(&from) => full(value),
+        (_, DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) => full_text(value, schema),
         _ => None,
     }
 }
 
 fn is_text(dtype: &DataType) -> bool {
     matches!(dtype, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// The texts of a dictionary, which functions of the library refuse; `None` for other values.
+fn of_dictionary(value: &Expr, schema: &DFSchema) -> Option<Expr> {
+    match value.get_type(schema).ok()? {
+        DataType::Dictionary(_, texts) if is_text(&texts) => Some(cast(value.clone(), *texts)),
+        _ => None,
+    }
 }
 
 /// Texts with full times; `None` for texts that have them.
@@ -141,6 +151,9 @@ fn beside_times(values: &[&Expr], whole: &Expr, schema: &DFSchema) -> Option<Exp
 
 /// A text with full times; `None` for one that has them, and for other values.
 fn full_text(value: &Expr, schema: &DFSchema) -> Option<Expr> {
+    if let Some(texts) = of_dictionary(value, schema) {
+        return full(&texts);
+    }
     if value.get_type(schema).is_ok_and(|dtype| is_text(&dtype)) { full(value) } else { None }
 }
 
@@ -157,6 +170,13 @@ fn is_timestamp(call: &ScalarFunction) -> bool {
 
 /// A call that makes moments of texts; `None` for one that is right as it is.
 fn timestamp(call: &ScalarFunction, schema: &DFSchema) -> EngineResult<Option<Expr>> {
+    let texts: Vec<Option<Expr>> = call.args.iter().map(|arg| of_dictionary(arg, schema)).collect();
+    if texts.iter().any(Option::is_some) {
+        let args = texts.into_iter().zip(&call.args).map(|(texts, arg)| texts.unwrap_or_else(|| arg.clone()));
+        let plain = ScalarFunction::new_udf(Arc::clone(&call.func), args.collect());
+        let meant = timestamp(&plain, schema)?;
+        return Ok(Some(meant.unwrap_or(Expr::ScalarFunction(plain))));
+    }
     let [text, formats @ ..] = call.args.as_slice() else { return Ok(None) };
     if !text.get_type(schema).is_ok_and(|dtype| is_text(&dtype)) {
         return Ok(None);
@@ -237,6 +257,9 @@ mod tests {
             ("nullif(n, '2024-03-30 6:00')", "NULL"),
             ("date_trunc('hour', '2024-03-30 6:05')", "2024-03-30 06:00:00"),
             ("extract(minute from s::timestamp)", "5"),
+            ("arrow_cast(s, 'Dictionary(Int32, Utf8)')::timestamp", "2024-03-30 06:05:00"),
+            ("n < arrow_cast(s, 'Dictionary(Int32, Utf8)')", "true"),
+            ("to_timestamp(arrow_cast(s, 'Dictionary(Int32, Utf8)'))", "2024-03-30 06:05:00"),
         ] {
             assert_value(&mut session, value, expected);
         }
@@ -298,6 +321,8 @@ mod tests {
             ("to_timestamp(nullif(s, s), '%d/%m/%Y %H')", "NULL"),
             ("to_timestamp('01/02/2024', '%d/%m/%Y')", "2024-02-01 00:00:00"),
             ("to_unixtime('01/01/1970 01', '%d/%m/%Y %H')", "3600"),
+            ("to_timestamp(arrow_cast(s, 'Dictionary(Int32, Utf8)'), '%d/%m/%Y %H')", "2024-02-01 10:00:00"),
+            ("to_timestamp(s, arrow_cast('%d/%m/%Y %H', 'Dictionary(Int32, Utf8)'))", "2024-02-01 10:00:00"),
         ] {
             assert_value(&mut session, value, expected);
         }
