@@ -263,6 +263,8 @@ mod tests {
             ("select a from t group by a having sum(@sold) > 3 and max(@sold) < 9", true),
             ("select a from t order by @sold, @city", true),
             ("select a, rank() over (order by @sold desc) from t order by 2", true),
+            ("select a from t order by rank() over (order by @sold desc), a", true),
+            ("select a, rank() over w from t window w as (order by @sold desc) order by 2", true),
             ("select t.a, w.b from t join w using (@sold)", false),
             ("select x.a, y.b from t x straight_join w y using (@sold)", false),
             ("select * from t |> join w using (@sold) |> select a, b", false),

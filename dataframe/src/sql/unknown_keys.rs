@@ -1,7 +1,7 @@
 //! Keys behind the names of tables that are no columns.
 //!
-//! The library finds only when rows are made that there is no column `t.sold` in ORDER BY or DISTINCT ON. It
-//! tells neither the place then nor the columns of the table.
+//! The library finds only when rows are made that there is no column `t.sold` in ORDER BY or DISTINCT ON, or
+//! in a window of ORDER BY. It tells neither the place then nor the columns of the table.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DataFusionError, Diagnostic, Result as EngineResult, SchemaError, Span};
@@ -24,6 +24,7 @@ fn check(node: &LogicalPlan) -> EngineResult<()> {
     let rows = match node {
         LogicalPlan::Sort(sort) => &sort.input,
         LogicalPlan::Distinct(Distinct::On(first)) => &first.input,
+        LogicalPlan::Window(windows) => &windows.input,
         _ => return Ok(()),
     };
     node.apply_expressions(|expr| {
@@ -64,9 +65,12 @@ mod tests {
 
     #[test]
     fn keys_that_are_no_columns_have_a_place_and_the_columns_of_the_table() {
-        for (query, column) in
-            [("select a from t order by t.c", 26), ("select distinct on (t.c) a from t", 21)]
-        {
+        for (query, column) in [
+            ("select a from t order by t.c", 26),
+            ("select distinct on (t.c) a from t", 21),
+            ("select a from t order by rank() over (order by t.c), a", 48),
+            ("select a from t order by sum(a) over (partition by t.c)", 52),
+        ] {
             let error = failed(query);
             let found = error.to_string();
             assert!(
@@ -84,6 +88,11 @@ mod tests {
         assert_eq!(rows("select x.a from t x join u on x.a = u.a order by u.a desc, x.b"), ["3", "2"]);
         assert_eq!(rows("select a + 1 as c from t where a < 3 group by a order by t.a desc"), ["3", "2"]);
         assert_eq!(rows("select distinct on (t.a) b from t where a < 3 order by t.a"), ["10", "20"]);
+        let windows = "rank() over (partition by sum(t.b) > 20 order by t.a desc)";
+        assert_eq!(
+            rows(&format!("select a from t where a < 4 group by a order by {windows}, a")),
+            ["2", "3", "1"]
+        );
         assert_eq!(
             rows("select a from (select a from t order by t.b desc limit 3) x order by x.a"),
             ["2", "3", "NULL"]
