@@ -8,6 +8,8 @@ use std::fs::{self, DirEntry};
 use std::path::Path;
 #[cfg(feature = "frames")]
 use std::path::PathBuf;
+#[cfg(feature = "frames")]
+use tharsis_dataframe::local_path;
 
 /// Endings of compressed files, behind that of the format.
 const PACKED: [&str; 4] = [".gz", ".bz2", ".xz", ".zst"];
@@ -78,8 +80,8 @@ impl Format {
 /// The visible files below a folder of this machine, and the formats that their endings say.
 #[cfg(feature = "frames")]
 fn local_files(folder: &str) -> impl Iterator<Item = (PathBuf, Option<Format>)> {
-    let path = folder.strip_prefix("file://").unwrap_or(folder);
-    let mut left = vec![PathBuf::from(path)];
+    let mut left: Vec<PathBuf> =
+        local_path(folder).map(|path| PathBuf::from(path.into_owned())).into_iter().collect();
     // A link may lead to a folder that it is in.
     let mut seen = HashSet::new();
     std::iter::from_fn(move || {
@@ -233,6 +235,9 @@ mod tests {
             assert!(error.contains(&format!("'{path}*.csv'")), "{error}");
             fs::remove_file(folder.path().join(name)).unwrap();
         }
+        fs::create_dir(folder.path().join("a b")).unwrap();
+        fs::write(folder.path().join("a b/c.tsv"), "").unwrap();
+        assert_eq!(Format::of_files(&format!("file://{path}a%20b/")), Ok(Some(Format::Tsv)));
         assert_eq!(Format::of_files("no/such/folder/"), Ok(None));
         assert_eq!(Format::of_files("s3://b/c/"), Ok(None));
         assert_eq!(Format::of_files("s3://b/c.tsv"), Ok(Some(Format::Tsv)));

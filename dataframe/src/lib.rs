@@ -79,7 +79,7 @@ pub use frame::{
 pub use library::Library;
 pub use metrics::{Metrics, StageMetrics, TaskMetrics};
 pub use progress::{Done, Progress};
-pub use read::{CsvOptions, read_arrow, read_avro, read_csv, read_json, read_parquet};
+pub use read::{CsvOptions, local_path, read_arrow, read_avro, read_csv, read_json, read_parquet};
 pub use registered::{
     Cell, ChunkParameter, ChunkResult, ColumnResult, Function, OverChunk, OverColumn, OverPair, OverRow,
     OverValue, Row, ValueParameter, ValueResult,

@@ -18,6 +18,7 @@ mod prune;
 mod table;
 
 pub use options::CsvOptions;
+pub use places::local_path;
 
 use crate::engine::{Settings, block_on, session};
 use crate::error::{Error, FileFault, Result};

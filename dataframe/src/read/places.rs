@@ -5,6 +5,7 @@ use crate::scan::{Listings, from_store, shown};
 use datafusion::execution::object_store::ObjectStoreUrl;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use std::borrow::Cow;
 
 /// The place that a path names, or several paths.
 #[derive(Clone, Debug)]
@@ -42,7 +43,7 @@ impl Place {
             return Err(invalid("the path is empty"));
         }
         let (store, path) = match text.split_once("://") {
-            Some(("file", path)) => ("file://".to_owned(), local(path)?),
+            Some(("file", path)) => ("file://".to_owned(), local(&in_url(path))?),
             Some((scheme @ ("s3" | "s3a" | "http" | "https"), rest)) => {
                 let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
                 (format!("{scheme}://{host}"), path.to_owned())
@@ -219,6 +220,34 @@ impl Place {
     }
 }
 
+/// The path on this machine that readers read for a user's path.
+///
+/// It is `None` for a path of another place. Escapes in a URL stand for what they mean, unless there is a
+/// path of the name as it is written.
+///
+/// ```
+/// use tharsis_dataframe::local_path;
+/// assert_eq!(local_path("a b.csv").as_deref(), Some("a b.csv"));
+/// assert_eq!(local_path("file:///no/a%20b.csv").as_deref(), Some("/no/a b.csv"));
+/// assert_eq!(local_path("s3://bucket/a.csv"), None);
+/// ```
+pub fn local_path(path: &str) -> Option<Cow<'_, str>> {
+    match path.split_once("://") {
+        None => Some(Cow::Borrowed(path)),
+        Some(("file", path)) => Some(in_url(path)),
+        Some(_) => None,
+    }
+}
+
+fn in_url(path: &str) -> Cow<'_, str> {
+    let parts = path.split_inclusive('/').take_while(|part| !is_pattern(part));
+    if !path.contains('%') || std::fs::exists(parts.collect::<String>()).unwrap_or(false) {
+        Cow::Borrowed(path)
+    } else {
+        Cow::Owned(unescaped(path))
+    }
+}
+
 /// Several paths as one, which readers take for a list of files.
 pub(crate) fn joined(paths: &[String]) -> String {
     paths.join(&BETWEEN.to_string())
@@ -315,7 +344,7 @@ fn class(pattern: &[char], name: char) -> Option<usize> {
     (found != negated).then_some(end + 1)
 }
 
-/// A part of the name of a folder with `%2F` as the byte that it stands for.
+/// A part of the name of a folder, or a path, with `%2F` as the byte that it stands for.
 fn unescaped(text: &str) -> String {
     let digit = |byte: Option<&u8>| byte.and_then(|&byte| char::from(byte).to_digit(16));
     let bytes = text.as_bytes();
@@ -365,6 +394,26 @@ mod tests {
         let values =
             place.values(&Path::parse("data/k=a%2Fb/plain/j=__HIVE_DEFAULT_PARTITION__/f.csv").unwrap());
         assert_eq!(values, [("k".to_owned(), Some("a/b".to_owned())), ("j".to_owned(), None)]);
+    }
+
+    #[test]
+    fn urls_of_files_have_escapes() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a b", "k=a%2Fb"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let root = folder.path().display();
+        for (url, path) in [
+            ("a%20b/", "a b"),
+            ("a%20b/c.csv", "a b/c.csv"),
+            ("a%20b/*.csv", "a b"),
+            ("a b/c.csv", "a b/c.csv"),
+            ("k=a%2Fb/*.csv", "k=a%2Fb"),
+            ("100%/c.csv", "100%/c.csv"),
+        ] {
+            let place = Place::parse(&format!("file://{root}/{url}")).unwrap();
+            assert_eq!(format!("/{}", place.base), format!("{root}/{path}"), "{url}");
+        }
     }
 
     #[test]
