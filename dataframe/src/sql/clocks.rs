@@ -2,37 +2,55 @@
 //!
 //! A day that meets a moment of a zone begins on the clock of this zone, as the text of the day does; the
 //! library takes the day of UTC. It is cast to the type of the moment wherever both are compared, subtracted,
-//! or values of one column. `to_timestamp` of a moment shows the clock of its zone, as a cast does.
+//! or values of one column: within an expression, among the sides of `UNION`, `INTERSECT` and `EXCEPT`, and
+//! as keys of `JOIN .. USING`. `to_timestamp` of a moment shows the clock of its zone, as a cast does.
 
-use super::plans::with_parts;
+use super::plans::{columns, projection, with_parts_of};
 use super::times::is_of_times;
 use crate::error::Result;
 use crate::functions::local_times::local_times;
+use crate::value::is_text;
 use arrow::datatypes::DataType;
-use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
-use datafusion::logical_expr::expr::{InSubquery, ScalarFunction};
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan};
+use datafusion::common::{DFSchema, JoinType, NullEquality, Result as EngineResult};
+use datafusion::logical_expr::expr::{InSubquery, ScalarFunction, SetComparison};
+use datafusion::logical_expr::logical_plan::{Join, Subquery};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Union};
+use std::sync::Arc;
 
-/// Functions whose arguments are values of one type.
-const OF_ONE_TYPE: &[&str] = &["coalesce", "greatest", "ifnull", "least", "nullif", "nvl"];
+/// Functions whose arguments are values of one type; also those of lists, `array_..`.
+const OF_ONE_TYPE: &[&str] = &["coalesce", "greatest", "ifnull", "least", "make_array", "nullif", "nvl"];
 
 /// The plan whose days begin on the clocks of the moments beside them.
 pub(super) fn of_moments(plan: LogicalPlan) -> Result<LogicalPlan> {
-    Ok(with_parts(plan, |mut part, schema| {
-        let is_new = match &mut part {
-            Expr::InSubquery(among) => beside_rows(among, schema),
-            Expr::ScalarFunction(call) if call.func.name().starts_with("to_timestamp") => shown(call, schema),
-            part => {
-                let mut is_new = false;
-                for values in values_of(part) {
-                    is_new |= on_one_clock(values, schema);
-                }
-                is_new
+    // Operators above a column have the type that it had when they were planned.
+    let mut has_other_types = false;
+    let changed = plan.transform_up_with_subqueries(|node| {
+        let node = if has_other_types { node.recompute_schema()? } else { node };
+        let before = Arc::clone(node.schema());
+        let changed = with_parts_of(node, &on_clocks)?.transform_data(with_sides)?;
+        has_other_types |= changed.transformed && changed.data.schema().inner() != before.inner();
+        Ok(Transformed::new_transformed(changed.data, changed.transformed || has_other_types))
+    })?;
+    Ok(changed.data)
+}
+
+/// A part of an expression whose days begin on the clocks of the moments beside them.
+fn on_clocks(mut part: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr>> {
+    let is_new = match &mut part {
+        Expr::InSubquery(InSubquery { expr, subquery, .. })
+        | Expr::SetComparison(SetComparison { expr, subquery, .. }) => beside_rows(expr, subquery, schema),
+        Expr::ScalarFunction(call) if call.func.name().starts_with("to_timestamp") => shown(call, schema),
+        Expr::ScalarFunction(call) if call.func.name() == "date_bin" => binned(call, schema),
+        part => {
+            let mut is_new = false;
+            for values in values_of(part) {
+                is_new |= on_one_clock(values, schema);
             }
-        };
-        Ok(if is_new { Transformed::yes(part) } else { Transformed::no(part) })
-    })?)
+            is_new
+        }
+    };
+    Ok(Transformed::new_transformed(part, is_new))
 }
 
 /// Values that are compared, and values of one type.
@@ -45,8 +63,13 @@ fn values_of(part: &mut Expr) -> [Vec<&mut Expr>; 2] {
             vec![between.expr.as_mut(), between.low.as_mut(), between.high.as_mut()]
         }
         Expr::InList(among) => std::iter::once(among.expr.as_mut()).chain(&mut among.list).collect(),
-        Expr::ScalarFunction(call) if OF_ONE_TYPE.contains(&call.func.name()) => {
-            call.args.iter_mut().collect()
+        Expr::ScalarFunction(call) => {
+            let others = match call.func.name() {
+                "nvl2" => 1,
+                name if is_of_one_type(name) => 0,
+                _ => return [Vec::new(), Vec::new()],
+            };
+            call.args.iter_mut().skip(others).collect()
         }
         Expr::Case(case) => {
             let pairs = case.when_then_expr.iter_mut().map(|(when, then)| (when.as_mut(), then.as_mut()));
@@ -63,12 +86,39 @@ fn values_of(part: &mut Expr) -> [Vec<&mut Expr>; 2] {
     [values, Vec::new()]
 }
 
+fn is_of_one_type(function: &str) -> bool {
+    OF_ONE_TYPE.contains(&function) || function.starts_with("array_")
+}
+
 fn is_day(dtype: &DataType) -> bool {
     matches!(dtype, DataType::Date32 | DataType::Date64)
 }
 
 fn is_moment(dtype: &DataType) -> bool {
     matches!(dtype, DataType::Timestamp(_, Some(_)))
+}
+
+/// The type of moments: one of them, or that of the elements of lists.
+fn moments_of(dtype: &DataType) -> Option<&DataType> {
+    match dtype {
+        DataType::List(field) | DataType::LargeList(field) => moments_of(field.data_type()),
+        dtype => is_moment(dtype).then_some(dtype),
+    }
+}
+
+/// A type with moments in the place of days; `None` if it has no days.
+fn with_moments(dtype: &DataType, moments: &DataType) -> Option<DataType> {
+    match dtype {
+        DataType::List(field) => {
+            let elements = with_moments(field.data_type(), moments)?;
+            Some(DataType::List(Arc::new(field.as_ref().clone().with_data_type(elements))))
+        }
+        DataType::LargeList(field) => {
+            let elements = with_moments(field.data_type(), moments)?;
+            Some(DataType::LargeList(Arc::new(field.as_ref().clone().with_data_type(elements))))
+        }
+        dtype => is_day(dtype).then(|| moments.clone()),
+    }
 }
 
 fn cast(value: &mut Expr, to: DataType) {
@@ -81,11 +131,11 @@ fn on_one_clock(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
         return false;
     }
     let types: Vec<Option<DataType>> = values.iter().map(|value| value.get_type(schema).ok()).collect();
-    let Some(moment) = types.iter().flatten().find(|dtype| is_moment(dtype)) else { return false };
+    let Some(moments) = types.iter().flatten().find_map(moments_of) else { return false };
     let mut is_new = false;
     for (value, dtype) in values.into_iter().zip(&types) {
-        if dtype.as_ref().is_some_and(is_day) {
-            cast(value, moment.clone());
+        if let Some(to) = dtype.as_ref().and_then(|dtype| with_moments(dtype, moments)) {
+            cast(value, to);
             is_new = true;
         }
     }
@@ -93,13 +143,12 @@ fn on_one_clock(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
 }
 
 /// Casts the value beside the rows of a query if one of both are days, and the others moments.
-fn beside_rows(among: &mut InSubquery, schema: &DFSchema) -> bool {
-    let Some(rows) = among.subquery.subquery.schema().fields().first() else { return false };
-    let rows = rows.data_type().clone();
-    match among.expr.get_type(schema) {
-        Ok(own) if is_day(&own) && is_moment(&rows) => cast(&mut among.expr, rows),
-        Ok(own) if is_moment(&own) && is_day(&rows) => {
-            *among.expr = local_times(std::mem::take(&mut *among.expr), false);
+fn beside_rows(value: &mut Expr, rows: &Subquery, schema: &DFSchema) -> bool {
+    let Some(rows) = rows.subquery.schema().fields().first() else { return false };
+    match value.get_type(schema) {
+        Ok(own) if is_day(&own) && is_moment(rows.data_type()) => cast(value, rows.data_type().clone()),
+        Ok(own) if is_moment(&own) && is_day(rows.data_type()) => {
+            *value = local_times(std::mem::take(value), false);
         }
         _ => return false,
     }
@@ -119,6 +168,130 @@ fn shown(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
         }
         _ => false,
     }
+}
+
+/// Has bins of moments begin on their clock, also if a text says where.
+fn binned(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
+    let [_, time, origin] = call.args.as_mut_slice() else { return false };
+    match (time.get_type(schema), origin.get_type(schema)) {
+        (Ok(moments), Ok(text)) if is_moment(&moments) && is_text(&text) => {
+            cast(origin, moments);
+            true
+        }
+        _ => on_one_clock(vec![time, origin], schema),
+    }
+}
+
+/// The operator whose sides have moments in the place of days that the other sides' moments meet.
+fn with_sides(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
+    match node {
+        LogicalPlan::Union(union) => united(union),
+        LogicalPlan::Join(join) => joined(join),
+        node => Ok(Transformed::no(node)),
+    }
+}
+
+/// A union whose columns are of moments if one of its sides has some there.
+fn united(union: Union) -> EngineResult<Transformed<LogicalPlan>> {
+    let types: Vec<Vec<Option<DataType>>> = union.inputs.iter().map(|side| types_of(side)).collect();
+    let moments = (0..union.schema.fields().len())
+        .map(|column| types.iter().filter_map(|side| side.get(column)?.as_ref()).find_map(moments_of));
+    let moments: Vec<Option<&DataType>> = moments.collect();
+    if moments.iter().all(Option::is_none) {
+        return Ok(Transformed::no(LogicalPlan::Union(union)));
+    }
+    let mut is_new = false;
+    let mut inputs = Vec::new();
+    for (side, types) in union.inputs.into_iter().zip(&types) {
+        let to = types.iter().zip(&moments).map(|(dtype, moments)| beside(dtype.as_ref(), *moments));
+        let to: Vec<Option<DataType>> = to.collect();
+        is_new |= to.iter().any(Option::is_some);
+        inputs.push(with_types(side, &to)?);
+    }
+    let fields = union.schema.iter().zip(&moments).map(|((table, field), moments)| {
+        let field = match beside(Some(field.data_type()), *moments) {
+            Some(dtype) => Arc::new(field.as_ref().clone().with_data_type(dtype)),
+            None => Arc::clone(field),
+        };
+        (table.cloned(), field)
+    });
+    let schema = DFSchema::new_with_metadata(fields.collect(), union.schema.metadata().clone())?;
+    is_new |= schema.inner() != union.schema.inner();
+    let union = Union { inputs, schema: Arc::new(schema) };
+    Ok(Transformed::new_transformed(LogicalPlan::Union(union), is_new))
+}
+
+/// The type that days have beside moments; `None` for other types.
+fn beside(dtype: Option<&DataType>, moments: Option<&DataType>) -> Option<DataType> {
+    with_moments(dtype?, moments?)
+}
+
+/// The types of a side of a union. Those of UNION BY NAME have the schema of the union, whose types are those
+/// of the first side.
+fn types_of(side: &LogicalPlan) -> Vec<Option<DataType>> {
+    match side {
+        LogicalPlan::Projection(side) => {
+            side.expr.iter().map(|expr| expr.get_type(side.input.schema()).ok()).collect()
+        }
+        side => side.schema().fields().iter().map(|field| Some(field.data_type().clone())).collect(),
+    }
+}
+
+/// The rows with other types of some columns.
+fn with_types(rows: Arc<LogicalPlan>, types: &[Option<DataType>]) -> EngineResult<Arc<LogicalPlan>> {
+    if types.iter().all(Option::is_none) {
+        return Ok(rows);
+    }
+    let rows = Arc::unwrap_or_clone(rows).recompute_schema()?;
+    let exprs = columns(&rows).into_iter().zip(rows.schema().iter()).zip(types);
+    let exprs = exprs.map(|((mut column, (table, field)), dtype)| match dtype {
+        Some(dtype) => {
+            cast(&mut column, dtype.clone());
+            column.alias_qualified(table.cloned(), field.name())
+        }
+        None => column,
+    });
+    let exprs = exprs.collect();
+    projection(exprs, Arc::new(rows))
+}
+
+/// A join whose keys are on one clock. The rows of a set operation are of moments if one of its sides has
+/// some.
+fn joined(mut join: Join) -> EngineResult<Transformed<LogicalPlan>> {
+    let types: Vec<[Option<DataType>; 2]> = join.on.iter().map(|keys| types_of_keys(keys, &join)).collect();
+    if types.iter().flatten().all(Option::is_none) {
+        return Ok(Transformed::no(LogicalPlan::Join(join)));
+    }
+    let is_of_rows = is_set_operation(&join);
+    if is_of_rows {
+        let of_left: Vec<Option<DataType>> = types.iter().map(|[left, _]| left.clone()).collect();
+        join.left = with_types(join.left, &of_left)?;
+    }
+    for ((left, right), [of_left, of_right]) in join.on.iter_mut().zip(types) {
+        if let Some(dtype) = of_left.filter(|_| !is_of_rows) {
+            cast(left, dtype);
+        }
+        if let Some(dtype) = of_right {
+            cast(right, dtype);
+        }
+    }
+    LogicalPlan::Join(join).recompute_schema().map(Transformed::yes)
+}
+
+/// The types that two keys are cast to.
+fn types_of_keys((left, right): &(Expr, Expr), join: &Join) -> [Option<DataType>; 2] {
+    let types = [left.get_type(join.left.schema()).ok(), right.get_type(join.right.schema()).ok()];
+    let Some(moments) = types.iter().flatten().find_map(moments_of) else { return [None, None] };
+    types.each_ref().map(|dtype| beside(dtype.as_ref(), Some(moments)))
+}
+
+/// Whether a join is `INTERSECT` or `EXCEPT`: whole rows are compared, and missing values are equal.
+fn is_set_operation(join: &Join) -> bool {
+    let keys = join.on.iter().map(|(left, _)| left.clone());
+    matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
+        && join.null_equality == NullEquality::NullEqualsNull
+        && join.filter.is_none()
+        && columns(&join.left).into_iter().eq(keys)
 }
 
 #[cfg(test)]
@@ -157,6 +330,10 @@ mod tests {
                 "nullif(m, @) is null",
                 "greatest(ts, @) = ts",
                 "least(@, ts) = m",
+                "nvl2(ts, @, ts) = m",
+                "@ = any([ts, m])",
+                "m = any([date '2024-01-01', @])",
+                "array_position([ts, m], @) = 2",
                 "(select count(*) from t x join t y on x.ts > y.d and x.m = y.@) = 1",
                 "(select count(*) from t x where x.ts >= @) = 1",
             ] {
@@ -171,8 +348,53 @@ mod tests {
         assert_true("to_timestamp(ts) = timestamp '2024-03-31 00:30:00'");
         assert_true("to_timestamp_seconds(ts) = ts::timestamp");
         assert_true("to_unixtime(m) = 1711839600");
+        assert_true("date_bin(interval '1 day', ts, date '2024-03-31') = m");
+        assert_true("date_bin(interval '1 day', ts, '2024-03-31') = m");
+        assert_true("(select count(*) from t x where x.m = any (select d from t)) = 1");
+        assert_true("(select count(*) from t x where x.d >= all (select m from t)) = 1");
+        assert_true("(select count(*) from t x where x.ts > all (select d from t)) = 1");
         // Days alone, and times without a zone, have none.
         assert_true("d = timestamp '2024-03-31 00:00:00'");
         assert_true("coalesce(d, d) = d");
+    }
+
+    #[test]
+    fn days_of_a_column_begin_on_the_clock_of_its_moments() {
+        let of =
+            |text: &str| format!("arrow_cast('{text}', 'Timestamp(Microsecond, Some(\"Europe/Berlin\"))')");
+        let (half_past, midnight) = (of("2024-03-30T23:30:00Z"), of("2024-03-30T23:00:00Z"));
+        let made =
+            format!("create table t as select {half_past} as ts, {midnight} as m, date '2024-03-31' as d");
+        let mut session = session_of(&[&made]);
+        for (rows, expected) in [
+            ("select m as x from t union select d from t", 1),
+            ("select d as x from t union select m from t", 1),
+            ("select d as x from t union all select ts from t", 2),
+            ("select d as x from t union select date '2024-03-31' union select m from t", 1),
+            ("select d as x from t union by name select m as x from t", 1),
+            ("select m as x from t union by name select d as x from t", 1),
+            ("select m as x from t intersect select d from t", 1),
+            ("select d as x from t intersect select m from t", 1),
+            ("select d as x from t intersect all select m from t", 1),
+            ("select m as x from t except select d from t", 0),
+            ("select d as x from t except select ts from t", 1),
+            ("select d as x from t except all select m from t", 0),
+            ("select z.m as x from (select d as m from t) y join t z using (m)", 1),
+            ("select z.m as x from t z join (select d as m from t) y using (m)", 1),
+            ("select z.x from (select d as x from t) y natural join (select m as x from t) z", 1),
+        ] {
+            let query = format!("select count(*), coalesce(max(extract(hour from x)), 0) from ({rows}) s");
+            assert_eq!(cells(&mut session, &query), [[expected.to_string(), "0".to_owned()]], "{rows}");
+        }
+        // Operators above a union know its moments.
+        let both = "select d as x from t union all select m from t";
+        for condition in [
+            "x = date '2024-03-31'",
+            "x::timestamp = timestamp '2024-03-31 00:00:00'",
+            "x::date = '2024-03-31'",
+        ] {
+            let query = format!("select count(*) from ({both}) s where {condition}");
+            assert_eq!(cells(&mut session, &query), [["2"]], "{condition}");
+        }
     }
 }

@@ -24,19 +24,24 @@ pub(super) fn with_parts(
     plan: LogicalPlan,
     change: impl Fn(Expr, &DFSchema) -> EngineResult<Transformed<Expr>>,
 ) -> EngineResult<LogicalPlan> {
-    let changed = plan.transform_up_with_subqueries(|node| {
-        let schema = merge_schema(&node.inputs());
-        let names = NamePreserver::new(&node);
-        let changed = node.map_expressions(|expr| {
-            // The names of its parts are those of columns, and they cannot be preserved.
-            if matches!(expr, Expr::GroupingSet(_)) {
-                return Ok(Transformed::no(expr));
-            }
-            let name = names.save(&expr);
-            let changed = expr.transform_up(|part| change(part, &schema))?;
-            Ok(if changed.transformed { changed.update_data(|expr| name.restore(expr)) } else { changed })
-        })?;
-        if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
+    Ok(plan.transform_up_with_subqueries(|node| with_parts_of(node, &change))?.data)
+}
+
+/// The operator with other parts of its own expressions. Its columns keep their names.
+pub(super) fn with_parts_of(
+    node: LogicalPlan,
+    change: &impl Fn(Expr, &DFSchema) -> EngineResult<Transformed<Expr>>,
+) -> EngineResult<Transformed<LogicalPlan>> {
+    let schema = merge_schema(&node.inputs());
+    let names = NamePreserver::new(&node);
+    let changed = node.map_expressions(|expr| {
+        // The names of its parts are those of columns, and they cannot be preserved.
+        if matches!(expr, Expr::GroupingSet(_)) {
+            return Ok(Transformed::no(expr));
+        }
+        let name = names.save(&expr);
+        let changed = expr.transform_up(|part| change(part, &schema))?;
+        Ok(if changed.transformed { changed.update_data(|expr| name.restore(expr)) } else { changed })
     })?;
-    Ok(changed.data)
+    if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
 }
