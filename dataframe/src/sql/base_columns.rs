@@ -3,11 +3,13 @@
 //! A column that is cast keeps its name, which nobody has written for the result: in
 //! `select ts::date .. order by extract(hour from ts)` the expression reads the column of the table, as in
 //! PostgreSQL and DuckDB. The library looks among the values of SELECT first, within expressions too, and
-//! cannot keep a column `t.ts` beside a value `ts`. So the value is named as it is written then, `ts::DATE`.
-//! A whole key, `order by ts` or `order by ts::date`, is the value, as in PostgreSQL.
+//! cannot keep a column `t.ts` beside a value `ts`. So the value has a tag behind its name until the query is
+//! planned, which is the name of no column. A whole key, `order by ts` or `order by ts::date`, is the
+//! value, as in PostgreSQL.
 
 use super::fields::{Tables, normal};
-use super::value_names::{item_name, own_name};
+use super::namesakes::hidden;
+use super::value_names::{item_name, own_name, set_name};
 use datafusion::logical_expr::sqlparser::ast::{
     Distinct, Expr, Ident, OrderBy, OrderByKind, Select, SelectItem, TableFactor, TableWithJoins, VisitMut,
     VisitorMut,
@@ -15,8 +17,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-/// The names of columns that a query reads in expressions, which values may not have. `names` has the names
-/// of values that nobody has written, and these values as they are written; whole keys get the latter.
+/// The names of columns that a query reads in expressions, which values may not have: those that have them
+/// get hidden ones, in whole keys too. `names` has the names of values that nobody has written.
 pub(super) fn read_in_expressions(
     select: &mut Select,
     order: Option<&mut OrderBy>,
@@ -47,13 +49,34 @@ pub(super) fn read_in_expressions(
         select.having.iter_mut().chain(&mut select.qualify).for_each(|condition| reads.read(condition));
     }
     let apart = reads.apart;
-    for name in keys.into_iter().filter_map(|key| whole(key)) {
-        if let Some(text) = names.get(&normal(name)).filter(|_| apart.contains(&normal(name))) {
-            name.value.clone_from(text);
-            name.quote_style = Some('"');
-        }
+    let only = hide_values(&mut select.projection, &apart, tables);
+    for name in keys.into_iter().filter_map(|key| whole(key)).filter(|name| only.contains(&normal(name))) {
+        name.value = hidden(&normal(name));
+        name.quote_style = Some('"');
     }
     apart
+}
+
+/// Hides the names of values that they may not have; gives those that one value alone has.
+fn hide_values(values: &mut [SelectItem], apart: &BTreeSet<String>, tables: &Tables) -> BTreeSet<String> {
+    let names: Vec<Option<String>> = values.iter().map(item_name).collect();
+    let mut only = BTreeSet::new();
+    for (value, name) in values.iter_mut().zip(&names) {
+        let Some(name) = name.as_ref().filter(|name| apart.contains(*name)) else { continue };
+        if names.iter().flatten().filter(|other| *other == name).count() == 1 {
+            only.insert(name.clone());
+        }
+        let SelectItem::UnnamedExpr(expr) = value else { continue };
+        let is_column = match expr {
+            Expr::Identifier(_) => true,
+            Expr::CompoundIdentifier(parts) => parts.first().is_some_and(|first| tables.has(first)),
+            _ => false,
+        };
+        if !is_column {
+            set_name(value, hidden(name));
+        }
+    }
+    only
 }
 
 /// The name of the value that a key is as well, `order by ts::date`, if no other value may have it.
@@ -168,7 +191,10 @@ mod tests {
         for (query, names) in [
             ("select ts::date, v from t order by ts, v", ["ts", "v"]),
             ("select ts::date, max(v) from t group by ts::date order by ts::date", ["ts", "max(v)"]),
-            ("select ts::date, v from t order by extract(hour from ts)", ["ts::DATE", "v"]),
+            ("select ts::date, v from t order by extract(hour from ts)", ["ts", "v"]),
+            ("select ts::date, v from t order by ts, extract(hour from ts)", ["ts", "v"]),
+            ("select ts::date, ts::time from t order by extract(hour from ts)", ["ts", "ts"]),
+            ("select ts, ts::date from t order by extract(hour from ts)", ["ts", "ts"]),
         ] {
             match session.execute(query).unwrap_or_else(|error| panic!("{query}: {error}")) {
                 SqlAnswer::Rows(table) => assert_eq!(table.columns(), names, "{query}"),

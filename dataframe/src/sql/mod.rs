@@ -13,7 +13,7 @@
 //! | lateral queries that the library does not mark as such | `lateral_sides` |
 //! | floats of files and of results | `floats` |
 //! | names of conditions over subqueries, and of casts | `distinct_names`, `name_texts` |
-//! | names of values | `labels`, `value_names`, `base_columns` |
+//! | names of values | `labels`, `value_names`, `base_columns`, `plain_names` |
 //! | columns of one name | `namesakes`, `by_name` |
 //! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
@@ -100,6 +100,7 @@ mod order_all;
 mod overflow;
 mod placed;
 mod plain;
+mod plain_names;
 mod plans;
 mod reads;
 mod reasons;
@@ -314,7 +315,7 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
         }
     };
     by_name::check_by_name(&plan)?;
-    let plan = order_all::by_columns(described::in_sql(plan)?)?;
+    let plan = plain_names::with_plain_names(order_all::by_columns(described::in_sql(plan)?)?)?;
     levels::check_levels(&plan)?;
     // The plan of a view comes here again where it is read.
     let is_view = matches!(&plan, LogicalPlan::Ddl(DdlStatement::CreateView(_)));

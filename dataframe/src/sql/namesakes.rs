@@ -6,6 +6,8 @@
 //! an error. Names of users may have such letters, and keep them: only what begins with the drawn number is
 //! cut.
 //!
+//! A value that expressions may not find by its name has a tag without a number (`base_columns`).
+//!
 //! Names behind `*` are not known before the query is planned: where planning finds a column twice, the ones
 //! beside `*` get tags, and the statement is planned again. Tables, files and frames have no columns of one
 //! name.
@@ -82,10 +84,15 @@ pub(super) fn write_tags(statement: &mut impl VisitMut, doubles: &Doubles) {
     let _whole = statement.visit(&mut Tags { doubles, given: BTreeMap::new() });
 }
 
-/// A name without the tag of a column that has a namesake.
+/// A name that no column has, and that is shown without its tag.
+pub(super) fn hidden(name: &str) -> String {
+    with_tag(name, 0)
+}
+
+/// A name without the tags behind it. A name that has one may get another one.
 pub(super) fn plain_name(name: &str) -> &str {
-    match name.rsplit_once(DRAWN.as_str()) {
-        Some((plain, number)) if number.chars().all(|letter| DIGITS.contains(&letter)) => plain,
+    match name.split_once(DRAWN.as_str()) {
+        Some((plain, tags)) if tags.chars().all(|letter| DIGITS.contains(&letter)) => plain,
         _ => name,
     }
 }
@@ -210,7 +217,7 @@ impl Tags<'_> {
     }
 }
 
-/// A name with a number behind it.
+/// A name with a tag, and a number behind that; with none for zero.
 fn with_tag(name: &str, mut number: usize) -> String {
     let mut tagged = format!("{name}{}", *DRAWN);
     while 0 < number {
