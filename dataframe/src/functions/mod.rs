@@ -16,6 +16,7 @@ pub(crate) mod rows;
 mod sliding;
 pub(crate) mod spread;
 mod text_function;
+pub(crate) mod time_spans;
 pub(crate) mod whole;
 mod window_values;
 mod windows;
@@ -63,7 +64,8 @@ pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
     let sign = ScalarUDF::clone(&datafusion::functions::math::signum()).with_aliases(["sign"]);
     registry.register_udf(Arc::new(sign))?;
     let functions = arithmetic::functions().into_iter().chain(checked::functions());
-    for function in functions.chain(spread::functions()).chain(local_times::functions()) {
+    let functions = functions.chain(spread::functions()).chain(local_times::functions());
+    for function in functions.chain(time_spans::functions()) {
         registry.register_udf(function)?;
     }
     Ok(())

@@ -19,7 +19,7 @@
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
 //! | columns and expressions of plans | `plans` |
-//! | times as texts, and clocks | `times`, `clocks` |
+//! | times as texts, clocks, and lengths of time beside numbers | `times`, `clocks`, `interval_operators` |
 //! | lists where texts are wanted | `lists` |
 //! | joins: where they stand, those of other databases, and those without a condition | `joins` |
 //! | settings | `settings` |
@@ -77,6 +77,7 @@ mod files;
 mod floats;
 mod forms;
 mod grouped;
+mod interval_operators;
 mod joins;
 mod keys;
 mod labels;
