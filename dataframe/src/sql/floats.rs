@@ -5,6 +5,7 @@
 //! bits. So columns of files, elements of lists, and results of operators and functions, are made so where
 //! they come from; what compares, groups and counts them sees no others.
 
+use super::file_decimals;
 use crate::error::Result;
 use crate::functions::arithmetic::{is_present, present};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -35,7 +36,9 @@ pub(super) fn as_of_frames(plan: LogicalPlan) -> Result<LogicalPlan> {
         Ok(if has_others { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     let changed = plan.transform_up_with_subqueries(|node| match node {
-        LogicalPlan::TableScan(ref scan) if is_of_files(scan) => Ok(Transformed::yes(read(node)?)),
+        LogicalPlan::TableScan(ref scan) if is_of_files(scan) => {
+            Ok(Transformed::yes(read(file_decimals::rounded(node)?)?))
+        }
         // Files and lists have any floats within lists.
         LogicalPlan::Unnest(_) => Ok(Transformed::yes(read(node.recompute_schema()?)?)),
         // Columns that have values in all rows may lack some.

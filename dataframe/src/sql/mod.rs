@@ -41,7 +41,7 @@
 //! | the order of rows | `order` |
 //! | results that have no room | `overflow` |
 //! | truth values of rows that move | `moving_rows` |
-//! | decimals that are rounded | `digits` |
+//! | decimals that are rounded, and those of files | `digits`, `file_decimals` |
 //! | rows as texts | `row_texts` |
 //! | mistakes, with their places in the text | `mistakes`, `placed`, `marks`, `words` |
 //! | reasons of the library in other words, near names | `reasons`, `near` |
@@ -70,6 +70,7 @@ mod distinct_from;
 mod distinct_names;
 mod explain;
 mod fields;
+mod file_decimals;
 mod file_lists;
 mod file_options;
 mod file_tables;
