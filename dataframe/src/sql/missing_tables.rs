@@ -32,7 +32,7 @@ impl SqlSession {
             while let Some(summary) = super::summary::asked(&whole, &state) {
                 let added = self.add_missing(&state, &summary.query, &mut missing);
                 added.map_err(|error| in_begin(error, statement, as_written))?;
-                as_written = summary.before.len();
+                as_written = as_written.min(summary.before.len());
                 whole = Cow::Owned(summary.left_out());
             }
             let added = self.add_missing(&state, &whole, &mut missing);

@@ -32,7 +32,7 @@
 //! | the bound on operators within each other | `depth` |
 //! | tables that statements make and change, and their keys | `session_table`, `change`, `keys` |
 //! | plans as texts | `explain` |
-//! | `SUMMARIZE`, `DESCRIBE`, `SHOW TABLES` | `summary`, `described` |
+//! | `SUMMARIZE`, `DESCRIBE`, `SHOW TABLES` | `summary`, `with_clauses`, `described` |
 //! | types as SQL names them, and those of moments | `type_names`, `zone_types` |
 //! | `ORDER BY ALL`, `FETCH FIRST`, `TOP` | `order_all`, `limits` |
 //! | `read_csv(..)` and others in FROM | `file_tables`, `file_lists`, `file_options` |
@@ -125,6 +125,7 @@ mod understood;
 mod unknown_keys;
 mod value_names;
 mod watched;
+mod with_clauses;
 mod words;
 mod zone_types;
 
@@ -278,7 +279,7 @@ async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     while let Some(summary) = summary::asked(&whole, state) {
         let rows = planned(state, &summary.query).await;
         let rows = rows.map_err(|error| mistakes::in_begin(error, text, as_written))?;
-        as_written = summary.before.len();
+        as_written = as_written.min(summary.before.len());
         whole = Cow::Owned(summary::statement(&rows, &summary)?);
     }
     match whole {

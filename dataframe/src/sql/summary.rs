@@ -7,18 +7,20 @@
 use super::namesakes::plain_name;
 use super::same_rows::is_same_each_time;
 use super::type_names::type_name;
+use super::with_clauses::{alone, seen};
 use super::words::{QUERIES, Words, is_word, may_have};
 use crate::error::{Error, Result};
 use arrow::datatypes::{DataType, Field};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan};
+use std::ops::Range;
 
 const SUMMARIZE: &str = "summarize";
 /// A query of a table, as long as the word in whose place it stands: places in the text stay.
 const FROM: &str = "from     ";
 /// Words before a parenthesis with a query.
-const AROUND: [&str; 3] = ["copy", "from", "join"];
+const AROUND: [&str; 5] = ["as", "copy", "from", "join", "materialized"];
 /// Words with which a table of the name begins a join within a parenthesis.
 const JOINS: [&str; 8] = ["as", "cross", "full", "inner", "join", "left", "natural", "right"];
 
@@ -28,18 +30,22 @@ pub(super) struct Summary<'a> {
     /// The text before the summary.
     pub(super) before: &'a str,
     behind: &'a str,
-    /// The query of the rows. Its places are those of the statement.
+    /// The query of the rows in the statement, whose WITH it sees.
+    rows: String,
+    /// The query of the rows, with the WITH that it sees. Its places are those of the statement.
     pub(super) query: String,
 }
 
-/// The last summary of a statement, which has no other one in it; nothing for any other statement.
+/// The last summary of a statement that reads no other one; nothing for any other statement.
 pub(super) fn asked<'a>(statement: &'a str, state: &SessionState) -> Option<Summary<'a>> {
     if !may_have(statement, SUMMARIZE) {
         return None;
     }
     let words = Words::of(statement, state);
     let tokens = words.tokens();
-    let at = (0..tokens.len()).rev().find(|at| begins(tokens, *at))?;
+    let reads_other = |at: &usize| seen(&tokens[..*at]).into_iter().flatten().any(|at| begins(tokens, at));
+    let mut found = (0..tokens.len()).rev().filter(|at| begins(tokens, *at));
+    let at = found.find(|at| !reads_other(at))?;
     let begin = words.offset(&tokens[at]);
     let end = match end(tokens, at)? {
         Some(token) => words.offset(token),
@@ -47,12 +53,28 @@ pub(super) fn asked<'a>(statement: &'a str, state: &SessionState) -> Option<Summ
     };
     let rows = statement.get(begin + SUMMARIZE.len()..end)?;
     let (before, behind) = (statement.get(..begin)?, statement.get(end..)?);
-    let is_query =
-        tokens.get(at + 1).is_some_and(|first| first.token == Token::LParen || is_word(first, &QUERIES));
+    let first = tokens.get(at + 1);
+    let is_query = first.is_some_and(|first| first.token == Token::LParen || is_word(first, &QUERIES));
     let word = if is_query { " ".repeat(SUMMARIZE.len()) } else { FROM.to_owned() };
-    let blank: String =
-        before.chars().map(|letter| if letter.is_whitespace() { letter } else { ' ' }).collect();
-    Some(Summary { before, behind, query: format!("{blank}{word}{rows}") })
+    let clauses = seen(&tokens[..at]).into_iter();
+    let clauses =
+        clauses.map(|clause| words.offset(&tokens[clause.start])..words.offset(&tokens[clause.end - 1]) + 1);
+    let clauses: Vec<Range<usize>> = clauses.collect();
+    let above = alone(before, &clauses);
+    let query = match first.filter(|first| !clauses.is_empty() && is_word(first, &["with"])) {
+        Some(with) => format!("{above}{}", behind_others(rows, words.offset(with) - begin)),
+        None => format!("{above}{word}{rows}"),
+    };
+    Some(Summary { before, behind, rows: format!("{word}{rows}"), query })
+}
+
+/// Rows whose WITH goes on with the tables of another one. It stands so far behind the begin of the summary.
+fn behind_others(rows: &str, with: usize) -> String {
+    let (comma, blank) = (",", " ");
+    let (before, clause) = rows.split_at(with.saturating_sub(SUMMARIZE.len()));
+    let tables = clause.get("with".len()..).unwrap_or_default();
+    let word = blank.repeat(SUMMARIZE.len() - comma.len());
+    format!("{comma}{word}{before}{}{tables}", blank.repeat("with".len()))
 }
 
 impl Summary<'_> {
@@ -63,12 +85,13 @@ impl Summary<'_> {
 }
 
 /// Whether a summary begins with a token: as a statement, behind `EXPLAIN`, as the query of a table or view
-/// that is made, or in the parenthesis of a `COPY` or `FROM`.
+/// that is made, or in the parenthesis of a `COPY`, of `FROM` or of a table of `WITH`. It may have a `WITH`.
 fn begins(tokens: &[TokenWithSpan], at: usize) -> bool {
     if !is_word(&tokens[at], &[SUMMARIZE]) {
         return false;
     }
-    let before = &tokens[..at];
+    let begin = begin_of_query(tokens, at);
+    let before = &tokens[..begin];
     match before {
         [.., around, paren] if paren.token == Token::LParen => {
             // Else it is the name of a column or a table.
@@ -79,9 +102,15 @@ fn begins(tokens: &[TokenWithSpan], at: usize) -> bool {
             });
             is_word(around, &AROUND) && has_rows
         }
-        [first, ..] if is_word(first, &["create"]) => first_as(before) == Some(at - 1),
+        [first, ..] if is_word(first, &["create"]) => first_as(before) == Some(begin - 1),
         _ => before.iter().all(|word| is_word(word, &["explain", "analyze", "verbose"])),
     }
+}
+
+/// The place of the WITH before a summary, or that of the summary itself.
+fn begin_of_query(tokens: &[TokenWithSpan], at: usize) -> usize {
+    let clauses = seen(&tokens[..at]);
+    clauses.last().filter(|clause| clause.end == at).map_or(at, |clause| clause.start)
 }
 
 /// The place of the first `AS` outside of parentheses.
@@ -100,7 +129,8 @@ fn first_as(tokens: &[TokenWithSpan]) -> Option<usize> {
 /// The token behind the rows of a summary: the end of its parenthesis, or the semicolon of the statement;
 /// none if they are the rest. Nothing for a parenthesis without an end.
 fn end(tokens: &[TokenWithSpan], at: usize) -> Option<Option<&TokenWithSpan>> {
-    if tokens[..at].last().is_none_or(|before| before.token != Token::LParen) {
+    let before = &tokens[..begin_of_query(tokens, at)];
+    if before.last().is_none_or(|before| before.token != Token::LParen) {
         return Some(tokens.last().filter(|last| last.token == Token::SemiColon));
     }
     let mut depth = 0_usize;
@@ -117,7 +147,7 @@ fn end(tokens: &[TokenWithSpan], at: usize) -> Option<Option<&TokenWithSpan>> {
 
 /// The statement that answers for the rows of a query.
 pub(super) fn statement(rows: &LogicalPlan, summary: &Summary<'_>) -> Result<String> {
-    let Summary { before, behind, query } = summary;
+    let Summary { before, behind, rows: own, query: _ } = summary;
     if matches!(
         rows,
         LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) | LogicalPlan::Statement(_)
@@ -131,7 +161,7 @@ pub(super) fn statement(rows: &LogicalPlan, summary: &Summary<'_>) -> Result<Str
     let columns: Vec<Column<'_>> =
         fields.iter().enumerate().map(|(at, field)| Column { name: format!("c{at}"), field }).collect();
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
-    let from = format!("(\n{query}\n) as t({})", names.join(", "));
+    let from = format!("(\n{own}\n) as t({})", names.join(", "));
     // Rows that may be others each time are read once, however wide they are.
     if columns.len() <= BLOCK_COLUMNS || !is_same_each_time(rows)? {
         return Ok(format!("{before}{}{behind}", of_block(&columns, &from, None)));
@@ -287,6 +317,14 @@ mod tests {
         );
         assert_eq!(query_of("-- x\nsummarize t -- y").as_deref(), Some("    \nfrom      t -- y"));
         assert_eq!(query_of("summarize t; select 2").as_deref(), Some("from      t; select 2"));
+        let expected = format!("with x as (select 1){}from      x", " ".repeat(16));
+        assert_eq!(query_of("with x as (select 1) select * from (summarize x)"), Some(expected));
+        let expected =
+            format!("with x as (select 1){},{}y as (select 2) select 3", " ".repeat(16), " ".repeat(14));
+        let within = "with x as (select 1) select * from (summarize with y as (select 2) select 3)";
+        assert_eq!(query_of(within), Some(expected));
+        let first = "with x as (summarize t) select * from (summarize x)";
+        assert_eq!(query_of(first).map(|query| query.trim().to_owned()).as_deref(), Some("from      t"));
         for other in [
             "summarized t",
             "select 1",
@@ -304,6 +342,8 @@ mod tests {
             "select max(summarize) from t",
             "select extract(day from (summarize + interval '1 day')) from t",
             "select 'summarize t'",
+            "with summarize as (select 1) select 2",
+            "with x as (select 1), summarize as (select 2) select 3",
             "\"summarize\" t",
             "copy (summarize t to 'a.csv'",
         ] {
@@ -332,6 +372,34 @@ mod tests {
         let path = folder.path().join("s.csv");
         session.run(&format!("copy (summarize t) to '{}'", path.display())).expect("a file");
         assert!(std::fs::read_to_string(path).expect("a file").starts_with("column_name,column_type,min,"));
+    }
+
+    #[test]
+    fn summaries_see_tables_of_with() {
+        let mut session = session_of(&[
+            "create table t (a int) as values (1), (4)",
+            "create table s as with x as (select a from t) summarize x",
+        ]);
+        let (x, query) = ("with x as (select a from t)", "select column_name, min, max from");
+        for (statement, expected) in [
+            (format!("{query} s"), "a 1 4"),
+            (format!("{x} {query} (summarize x)"), "a 1 4"),
+            (format!("{x} {query} (summarize select a * 2 as b from x) y"), "b 2 8"),
+            (format!("{x}, y as (summarize x) {query} y"), "a 1 4"),
+            (format!("{x}, y as (summarize x) {query} (summarize select min from y) z"), "min 1 1"),
+            (format!("{query} ({x} summarize x) y"), "a 1 4"),
+            (format!("{x} {query} (with y as (select a + 1 as b from x) summarize y) z"), "b 2 5"),
+            (format!("{x} {query} (summarize with y as (select -a as b from x) select * from y)"), "b -4 -1"),
+        ] {
+            assert_eq!(rows_in(&mut session, &statement), [expected], "{statement}");
+        }
+        let whole = rows_in(&mut session, &format!("{x} summarize x"));
+        assert!(whole.len() == 1 && whole[0].starts_with("a INTEGER 1 4 "), "{whole:?}");
+        let names = session.missing_tables(&format!("{x} select * from (summarize x)"));
+        assert_eq!(names.expect("names"), [""; 0]);
+        let statement = format!("{x} select min from (summarize nope)");
+        let error = session.run(&statement).expect_err("no table");
+        assert!(error.to_string().starts_with("line 1, column 56: no table \"nope\""), "{error}");
     }
 
     #[test]
