@@ -15,6 +15,7 @@
 //! | names of conditions over subqueries, and of casts | `distinct_names`, `name_texts` |
 //! | names of values | `labels`, `value_names`, `base_columns`, `plain_names` |
 //! | columns of one name | `namesakes`, `by_name` |
+//! | several `*` in one list of columns | `several_stars` |
 //! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
@@ -112,6 +113,7 @@ mod secrets;
 mod session;
 mod session_table;
 mod settings;
+mod several_stars;
 #[cfg(test)]
 mod small_tables;
 mod sort_keys;
@@ -277,15 +279,16 @@ fn prepared(state: &SessionState, text: &str, letters: &Letters, doubles: &Doubl
 async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let (mut whole, mut as_written) = (Cow::Borrowed(text), text.len());
     while let Some(summary) = summary::asked(&whole, state) {
-        let rows = planned(state, &summary.query).await;
+        let rows = several_stars::planned(state, &summary.query).await;
         let rows = rows.map_err(|error| mistakes::in_begin(error, text, as_written))?;
         as_written = as_written.min(summary.before.len());
         whole = Cow::Owned(summary::statement(&rows, &summary)?);
     }
     match whole {
-        Cow::Borrowed(text) => planned(state, text).await,
+        Cow::Borrowed(text) => several_stars::planned(state, text).await,
         Cow::Owned(whole) => {
-            planned(state, &whole).await.map_err(|error| mistakes::in_begin(error, text, as_written))
+            let plan = several_stars::planned(state, &whole).await;
+            plan.map_err(|error| mistakes::in_begin(error, text, as_written))
         }
     }
 }
