@@ -1,14 +1,18 @@
-//! `DESCRIBE`, with the types that statements have, and `SHOW TABLES`, with the tables of users.
+//! `DESCRIBE`, with the types that statements have, `SHOW TABLES`, with the tables of users, and what the
+//! library tells of columns.
 
-use super::namesakes::plain_name;
+use super::namesakes::{plain_name, plain_values};
+use super::plans::projection;
 use super::type_names::type_name;
 use crate::error::Result;
 use crate::frame::DataFrame;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, Result as EngineResult, TableReference};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::sqlparser::ast::Statement as SqlStatement;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::parser::Statement;
 use std::sync::Arc;
 
@@ -48,6 +52,35 @@ pub(super) fn in_sql(plan: LogicalPlan) -> Result<LogicalPlan> {
     DataFrame::from_batches(schema, vec![rows]).frame()?.visible()
 }
 
+/// The plan that reads names of columns without the tags that those of views have.
+pub(super) fn without_tags(plan: LogicalPlan) -> EngineResult<LogicalPlan> {
+    let changed = plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::TableScan(ref scan) if has_columns(&scan.table_name) => {
+            plain_columns(node).map(Transformed::yes)
+        }
+        node => Ok(Transformed::no(node)),
+    })?;
+    Ok(changed.data)
+}
+
+/// Whether a table tells of columns.
+fn has_columns(table: &TableReference) -> bool {
+    table.schema() == Some("information_schema") && table.table() == "columns"
+}
+
+fn plain_columns(scan: LogicalPlan) -> EngineResult<LogicalPlan> {
+    let columns = scan.schema().iter().map(|(table, field)| {
+        let column = Expr::Column(Column::new(table.cloned(), field.name()));
+        if field.name() == "column_name" {
+            plain_values(column).alias_qualified(table.cloned(), field.name())
+        } else {
+            column
+        }
+    });
+    let columns = columns.collect();
+    projection(columns, Arc::new(scan)).map(Arc::unwrap_or_clone)
+}
+
 #[cfg(test)]
 mod tests {
     use crate::sql::SqlSession;
@@ -70,6 +103,18 @@ mod tests {
         session.run(&format!("{view};")).expect("a view");
         let definition = "select definition from information_schema.views where table_name = 'v'";
         assert_eq!(session.run(definition).expect("a row"), [[view]]);
+    }
+
+    #[test]
+    fn columns_of_one_name_are_told_without_tags() {
+        let mut session = SqlSession::default();
+        session.run("create table t (a bigint, b bigint)").expect("a table");
+        session.run("create view v as select a, b as a, b from t").expect("a view");
+        let names = "select c.column_name from information_schema.columns c where c.table_name = 'v'";
+        let rows = session.run(&format!("{names} order by ordinal_position")).expect("rows");
+        assert_eq!(rows, [["a"], ["a"], ["b"]]);
+        let rows = session.run(&format!("{names} and column_name = 'a'")).expect("rows");
+        assert_eq!(rows.len(), 2);
     }
 
     #[test]

@@ -321,7 +321,8 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
         }
     };
     by_name::check_by_name(&plan)?;
-    let plan = plain_names::with_plain_names(order_all::by_columns(described::in_sql(plan)?)?)?;
+    let plan = described::without_tags(described::in_sql(plan)?)?;
+    let plan = plain_names::with_plain_names(order_all::by_columns(plan)?)?;
     levels::check_levels(&plan)?;
     // The plan of a view comes here again where it is read.
     let is_view = matches!(&plan, LogicalPlan::Ddl(DdlStatement::CreateView(_)));

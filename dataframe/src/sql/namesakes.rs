@@ -18,7 +18,9 @@ use crate::error::{Error, Result};
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Fields, Schema, SchemaRef};
 use datafusion::common::{DataFusionError, SchemaError};
+use datafusion::functions::string::split_part;
 use datafusion::logical_expr::sqlparser::ast::{Expr, Select, SelectItem, VisitMut, VisitorMut};
+use datafusion::logical_expr::{self, lit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::ControlFlow;
@@ -95,6 +97,11 @@ pub(super) fn plain_name(name: &str) -> &str {
         Some((plain, tags)) if tags.chars().all(|letter| DIGITS.contains(&letter)) => plain,
         _ => name,
     }
+}
+
+/// Texts that are names of columns, without their tags.
+pub(super) fn plain_values(names: logical_expr::Expr) -> logical_expr::Expr {
+    split_part().call(vec![names, lit(DRAWN.as_str()), lit(1_i64)])
 }
 
 /// An error of columns without their tags. One of a name that several columns have says so.

@@ -32,9 +32,9 @@ Ctrl-C forgets what was typed of a statement, and ends one that runs; a second t
 /// The tables of the user.
 const TABLES: &str =
     "select table_name from information_schema.tables where table_schema <> 'information_schema' order by 1";
-/// Their columns. Those of one name in a view differ in more than 32 letters at their end that nobody sees.
-const COLUMNS: &str = "select distinct regexp_replace(column_name, '[\u{2063}\u{2064}]{33,}$', '') as column_name \
-                       from information_schema.columns where table_schema <> 'information_schema'";
+/// Their columns.
+const COLUMNS: &str =
+    "select distinct column_name from information_schema.columns where table_schema <> 'information_schema'";
 
 /// Reads statements from the terminal and answers them until the user ends it.
 ///
