@@ -5,7 +5,8 @@
 //! PostgreSQL and DuckDB. The library looks among the values of SELECT first, within expressions too, and
 //! cannot keep a column `t.ts` beside a value `ts`. So the value has a tag behind its name until the query is
 //! planned, which is the name of no column. A whole key, `order by ts` or `order by ts::date`, is the
-//! value, as in PostgreSQL.
+//! value, as in PostgreSQL. Of several columns `ts`, and beside a `*`, it means that of the table, with
+//! other keys and without.
 
 use super::fields::{Tables, normal};
 use super::namesakes::hidden;
@@ -57,13 +58,15 @@ pub(super) fn read_in_expressions(
     apart
 }
 
-/// Hides the names of values that they may not have; gives those that one value alone has.
+/// Hides the names of values that they may not have; gives those that one value alone has. Columns behind a
+/// `*` may have any.
 fn hide_values(values: &mut [SelectItem], apart: &BTreeSet<String>, tables: &Tables) -> BTreeSet<String> {
     let names: Vec<Option<String>> = values.iter().map(item_name).collect();
+    let are_known = names.iter().all(Option::is_some);
     let mut only = BTreeSet::new();
     for (value, name) in values.iter_mut().zip(&names) {
         let Some(name) = name.as_ref().filter(|name| apart.contains(*name)) else { continue };
-        if names.iter().flatten().filter(|other| *other == name).count() == 1 {
+        if are_known && names.iter().flatten().filter(|other| *other == name).count() == 1 {
             only.insert(name.clone());
         }
         let SelectItem::UnnamedExpr(expr) = value else { continue };
@@ -142,16 +145,28 @@ impl VisitorMut for Reads<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::sql::SqlAnswer;
     use crate::sql::small_tables::{rows_in, session_of};
+    use crate::sql::{SqlAnswer, SqlSession};
 
-    #[test]
-    fn expressions_of_keys_read_the_columns_of_tables() {
-        let mut session = session_of(&[
+    fn session() -> SqlSession {
+        session_of(&[
             "create table t as select * from (values (timestamp '2024-03-31 23:00:00', 2.5, 1), \
              (timestamp '2024-03-31 05:00:00', 2.9, 2), (timestamp '2024-03-31 12:00:00', 2.1, 3)) x(ts, p, v)",
             "create table r as select {'x': v} as s, -v as x, v from t",
-        ]);
+        ])
+    }
+
+    /// The first words of the rows of a query.
+    #[track_caller]
+    fn first_words(session: &mut SqlSession, query: &str) -> String {
+        let rows = rows_in(session, query);
+        let words: Vec<&str> = rows.iter().filter_map(|row| row.split(' ').next()).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn expressions_of_keys_read_the_columns_of_tables() {
+        let mut session = session();
         let computed = "(select ts + interval '0 hour' as ts, p, v from t)";
         let first = "row_number() over (partition by ts order by v) = 1";
         for (query, expected) in [
@@ -184,9 +199,7 @@ mod tests {
             ("select *, ts::date from (select v, ts from t) x order by ts::date, v desc", "3 2 1"),
         ] {
             let query = query.replace('@', computed).replace("#first", first);
-            let rows = rows_in(&mut session, &query);
-            let found: Vec<&str> = rows.iter().filter_map(|row| row.split(' ').next()).collect();
-            assert_eq!(found.join(" "), expected, "{query}");
+            assert_eq!(first_words(&mut session, &query), expected, "{query}");
         }
         for (query, names) in [
             ("select ts::date, v from t order by ts, v", ["ts", "v"]),
@@ -200,6 +213,20 @@ mod tests {
                 SqlAnswer::Rows(table) => assert_eq!(table.columns(), names, "{query}"),
                 other => panic!("{query}: {other:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn keys_that_several_columns_have_are_those_of_tables() {
+        let mut session = session();
+        for (query, expected) in [
+            ("select v, ts, ts::date from t order by ts, -extract(hour from ts)", "2 3 1"),
+            ("select v, t.ts, ts::date from t order by ts, -extract(hour from ts)", "2 3 1"),
+            ("select *, ts::date from (select v, ts from t) x order by ts, -extract(hour from ts)", "2 3 1"),
+            ("select v, p, p::int from t order by p, abs(p - 3)", "3 1 2"),
+            ("select v, p::int, p::text from t order by p, abs(p - 3)", "3 1 2"),
+        ] {
+            assert_eq!(first_words(&mut session, query), expected, "{query}");
         }
     }
 }
