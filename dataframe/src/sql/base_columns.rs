@@ -229,4 +229,19 @@ mod tests {
             assert_eq!(first_words(&mut session, query), expected, "{query}");
         }
     }
+
+    #[test]
+    fn queries_around_know_the_names_of_values() {
+        let mut session = session();
+        let first = "select v, ts::date from t order by extract(hour from ts) limit 1";
+        for (query, expected) in [
+            ("select ts from (#first)", "2024-03-31"),
+            ("select ts from ((#first)) x", "2024-03-31"),
+            ("select v from (#first) where ts is not null", "2"),
+            ("select p, ts from (select p::int from t order by p - floor(p) limit 1), (#first)", "2"),
+        ] {
+            let query = query.replace("#first", first);
+            assert_eq!(first_words(&mut session, &query), expected, "{query}");
+        }
+    }
 }

@@ -5,6 +5,7 @@
 
 use super::base_columns::read_in_expressions;
 use super::fields::Tables;
+use super::namesakes::hidden;
 use super::value_names::{item_name, own_name, set_name, text, unnested};
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, Ident, OrderBy, Query, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor,
@@ -20,13 +21,15 @@ const COUNT: &str = "count(*)";
 pub(super) fn write_labels(statement: &mut (impl Visit + VisitMut)) {
     let tables = Tables::of(statement);
     // It never breaks off.
-    let _whole = VisitMut::visit(statement, &mut Labels { tables, around: vec![0] });
+    let _whole = VisitMut::visit(statement, &mut Labels { tables, around: vec![0], unnamed: 0 });
 }
 
 struct Labels {
     tables: Tables,
     /// Expressions around the part that is visited, within each query in FROM.
     around: Vec<usize>,
+    /// Queries in FROM that have got a name.
+    unnamed: usize,
 }
 
 impl VisitorMut for Labels {
@@ -34,8 +37,10 @@ impl VisitorMut for Labels {
 
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
         self.around.push(0);
-        if let TableFactor::Derived { subquery, alias: Some(alias), .. } = table {
-            self.name_query(subquery, Some(alias));
+        if let TableFactor::Derived { subquery, alias, .. } = table
+            && let Some(names) = self.name_query(subquery)
+        {
+            name_columns(alias.get_or_insert_with(|| self.new_alias()), names);
         }
         ControlFlow::Continue(())
     }
@@ -61,9 +66,11 @@ impl VisitorMut for Labels {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         for rows in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
-            self.name_query(&mut rows.query, Some(&mut rows.alias));
+            if let Some(names) = self.name_query(&mut rows.query) {
+                name_columns(&mut rows.alias, names);
+            }
         }
-        self.name_query(query, None);
+        self.name_query(query);
         ControlFlow::Continue(())
     }
 
@@ -74,18 +81,24 @@ impl VisitorMut for Labels {
 }
 
 impl Labels {
-    /// Names the values of a query; its alias says the names that values may not have within it.
-    fn name_query(&self, query: &mut Query, alias: Option<&mut TableAlias>) {
-        let SetExpr::Select(select) = &mut *query.body else { return };
+    /// Names the values of a query. Gives the names of its columns, each of another one, if some may not have
+    /// them within it: queries around read them so.
+    fn name_query(&self, query: &mut Query) -> Option<Vec<String>> {
+        let select = match &mut *query.body {
+            SetExpr::Select(select) => select,
+            SetExpr::Query(query) => return self.name_query(query),
+            _ => return None,
+        };
         let names: Option<Vec<String>> = select.projection.iter().map(item_name).collect();
         let is_apart = self.name_all(select, query.order_by.as_mut());
-        if let (true, Some(names), Some(alias)) = (is_apart, names, alias)
-            && alias.columns.is_empty()
-            && names.iter().collect::<BTreeSet<_>>().len() == names.len()
-        {
-            let name = |name| TableAliasColumnDef { name: Ident::with_quote('"', name), data_type: None };
-            alias.columns = names.into_iter().map(name).collect();
-        }
+        names.filter(|names| is_apart && names.iter().collect::<BTreeSet<_>>().len() == names.len())
+    }
+
+    /// A name that nobody types, for a query in FROM that has none.
+    fn new_alias(&mut self) -> TableAlias {
+        self.unnamed += 1;
+        let name = Ident::with_quote('"', hidden(&self.unnamed.to_string()));
+        TableAlias { explicit: true, name, columns: Vec::new(), at: None }
     }
 
     /// Names the values of a query; whether some may not have their own names. Nobody sees those of a
@@ -122,6 +135,14 @@ impl Labels {
             _ => false,
         };
         (!is_named).then_some(expr)
+    }
+}
+
+/// Gives the columns of a query their names, if its alias has none for them.
+fn name_columns(alias: &mut TableAlias, names: Vec<String>) {
+    if alias.columns.is_empty() {
+        let name = |name| TableAliasColumnDef { name: Ident::with_quote('"', name), data_type: None };
+        alias.columns = names.into_iter().map(name).collect();
     }
 }
 
