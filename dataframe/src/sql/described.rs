@@ -103,6 +103,9 @@ mod tests {
         session.run(&format!("{view};")).expect("a view");
         let definition = "select definition from information_schema.views where table_name = 'v'";
         assert_eq!(session.run(definition).expect("a row"), [[view]]);
+        let view = "create view s as summarize t";
+        session.run(&format!("{view};")).expect("a view");
+        assert_eq!(session.run(&definition.replace("'v'", "'s'")).expect("a row"), [[view]]);
     }
 
     #[test]
@@ -115,6 +118,10 @@ mod tests {
         assert_eq!(rows, [["a"], ["a"], ["b"]]);
         let rows = session.run(&format!("{names} and column_name = 'a'")).expect("rows");
         assert_eq!(rows.len(), 2);
+        for query in ["explain select a, a + 1 as a from t", "explain analyze select a, a + 1 as a from t"] {
+            let text = session.run(query).expect("a plan").concat().concat();
+            assert!(!text.contains(['\u{2063}', '\u{2064}']), "{query}: {text}");
+        }
     }
 
     #[test]

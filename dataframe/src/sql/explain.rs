@@ -1,5 +1,6 @@
 //! Plans as texts.
 
+use super::namesakes::plain_text;
 use crate::error::{Error, Result};
 use crate::explain::Explanation;
 use crate::metrics::Metrics;
@@ -22,10 +23,10 @@ pub(super) fn plans(
         Some(metrics) => stages.with_metrics(metrics),
         None => stages,
     };
-    let stages = stages.to_string();
-    let optimised = Optimised::of(plan, session)?.text();
+    let stages = plain_text(stages.to_string().trim_end());
+    let optimised = plain_text(&Optimised::of(plan, session)?.text());
     let kinds: ArrayRef = Arc::new(StringArray::from(vec!["logical_plan", "stages"]));
-    let texts: ArrayRef = Arc::new(StringArray::from(vec![optimised.as_str(), stages.trim_end()]));
+    let texts: ArrayRef = Arc::new(StringArray::from(vec![optimised, stages]));
     Ok(RecordBatch::try_from_iter([("plan_type", kinds), ("plan", texts)])?)
 }
 

@@ -288,7 +288,8 @@ async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
         Cow::Borrowed(text) => several_stars::planned(state, text).await,
         Cow::Owned(whole) => {
             let plan = several_stars::planned(state, &whole).await;
-            plan.map_err(|error| mistakes::in_begin(error, text, as_written))
+            let plan = plan.map_err(|error| mistakes::in_begin(error, text, as_written))?;
+            Ok(with_definition(plan, text))
         }
     }
 }

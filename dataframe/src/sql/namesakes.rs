@@ -127,7 +127,7 @@ pub(super) fn plain_error(error: Error) -> Error {
 }
 
 /// A text without the tags of names in it.
-fn plain_text(text: &str) -> String {
+pub(super) fn plain_text(text: &str) -> String {
     let mut parts = text.split(DRAWN.as_str());
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |plain, part| plain + part.trim_start_matches(DIGITS))
