@@ -40,33 +40,66 @@ const DOUBLES_MAX: usize = 256;
 
 /// Names that columns behind a `*` have, and values beside it.
 #[derive(Default)]
-pub(super) struct Doubles(BTreeSet<String>);
+pub(super) struct Doubles(BTreeSet<Double>);
 
 impl Doubles {
     /// Adds the name that an error of planning tells to be there twice; whether it is a new one.
     pub(super) fn add(&mut self, error: &DataFusionError) -> bool {
         self.0.len() < DOUBLES_MAX && twice(error).is_some_and(|name| self.0.insert(name))
     }
+
+    /// Whether a name may be one of them.
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|double| double.may_be(name))
+    }
+
+    /// Those of these names that are among them.
+    fn among<'a>(&self, names: impl Iterator<Item = &'a String> + Clone) -> BTreeSet<String> {
+        let name_of = |double: &Double| {
+            let may_be = names.clone().filter(|name| double.may_be(name));
+            may_be.max_by_key(|name| name.len()).cloned()
+        };
+        self.0.iter().filter_map(name_of).collect()
+    }
+}
+
+/// A name that is there twice.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Double {
+    Name(String),
+    /// The text of an expression, which ends with its name. Names may have points and blanks, too: it is the
+    /// longest one of a query that may be.
+    Text(String),
+}
+
+impl Double {
+    fn may_be(&self, name: &str) -> bool {
+        match self {
+            Double::Name(known) => known == name,
+            Double::Text(text) => {
+                let may_end = |text: &str| text.is_empty() || text.ends_with('.') || text.ends_with(" AS ");
+                text.strip_suffix(name).is_some_and(may_end)
+            }
+        }
+    }
 }
 
 /// The name that two columns of a plan would have.
-fn twice(error: &DataFusionError) -> Option<String> {
+fn twice(error: &DataFusionError) -> Option<Double> {
     match error.find_root() {
         DataFusionError::SchemaError(inner, _) => match &**inner {
-            SchemaError::AmbiguousReference { field } => field.relation.as_ref().map(|_| field.name.clone()),
-            SchemaError::DuplicateUnqualifiedField { name } => Some(name.clone()),
-            SchemaError::DuplicateQualifiedField { name, .. } => Some(name.clone()),
+            SchemaError::AmbiguousReference { field } => {
+                field.relation.as_ref().map(|_| Double::Name(field.name.clone()))
+            }
+            SchemaError::DuplicateUnqualifiedField { name } => Some(Double::Name(name.clone())),
+            SchemaError::DuplicateQualifiedField { name, .. } => Some(Double::Name(name.clone())),
             SchemaError::FieldNotFound { .. } => None,
         },
         // The library has no other word for it.
-        DataFusionError::Plan(text) => {
-            let ("Projections", [_, second]) = of_one_name(text)? else { return None };
-            let name = match second.rsplit_once(" AS ") {
-                Some((_, name)) => name,
-                None => second.rsplit_once('.').map_or(second, |(_, name)| name),
-            };
-            Some(name.trim_matches('"').to_owned())
-        }
+        DataFusionError::Plan(text) => match of_one_name(text)? {
+            ("Projections", [_, second]) => Some(Double::Text(second.to_owned())),
+            _ => None,
+        },
         _ => None,
     }
 }
@@ -192,8 +225,9 @@ impl Tags<'_> {
             name.into_iter().for_each(|name| names.entry(name).or_default().push(at));
         }
         let has_all = items.iter().any(is_all);
+        let doubles = if has_all { self.doubles.among(names.keys()) } else { BTreeSet::new() };
         for (name, places) in names {
-            let is_double = has_all && self.doubles.0.contains(&name);
+            let is_double = doubles.contains(&name);
             if places.len() < 2 && !is_double {
                 continue;
             }
@@ -217,7 +251,7 @@ impl Tags<'_> {
         loop {
             *given += 1;
             let tagged = with_tag(name, *given);
-            if !self.doubles.0.contains(&tagged) {
+            if !self.doubles.has(&tagged) {
                 return tagged;
             }
         }
@@ -262,12 +296,17 @@ mod tests {
             ("select *, t.a from (values (1, 2)) as t(a, b)", Some("a")),
             ("select *, b as \"A b\", a as \"A b\" from (values (1, 2)) as t(a, b)", Some("A b")),
             ("select *, 1 as a from (values (1, 2)) as t(a, b)", Some("a")),
+            ("select *, \"b.a\" from (values (1, 2)) as t(a, \"b.a\")", Some("b.a")),
+            ("select *, \"b AS a\" from (values (1, 2)) as t(a, \"b AS a\")", Some("b AS a")),
             ("select *, c from (values (1, 2)) as t(a, b)", None),
         ] {
             let state = crate::engine::session(Settings::default());
             let planned = block_on(async { Ok(state.create_logical_plan(query).await) }).expect("an answer");
             let error = planned.expect_err(query);
-            assert_eq!(twice(&error).as_deref(), expected, "{query}: {error}");
+            let doubles = Doubles(twice(&error).into_iter().collect());
+            let names = ["a", "A b", "b.a", "b AS a"].map(str::to_owned);
+            let found = doubles.among(names.iter()).pop_first();
+            assert_eq!(found.as_deref(), expected, "{query}: {error}");
         }
     }
 
@@ -306,6 +345,16 @@ mod tests {
                 &["1", "10", "5", "1", "5"],
             ),
             ("select t.*, 7 as b from t order by t.b", &["a", "b", "C", "b"], &["1", "10", "5", "7"]),
+            (
+                "select *, \"Length\", \"Sepal.Length\" from (select 5 as \"Sepal.Length\", 6 as \"Length\") x",
+                &["Sepal.Length", "Length", "Length", "Sepal.Length"],
+                &["5", "6", "6", "5"],
+            ),
+            (
+                "select *, \"a AS C\" from (select a as \"a AS C\" from t) x order by 1",
+                &["a AS C", "a AS C"],
+                &["1", "1"],
+            ),
             ("select sum(a), sum(a), SUM(A) from t", &["sum(a)", "sum(a)", "sum(a)"], &["5", "5", "5"]),
             ("select t.b, T.B from t order by t.b", &["b", "b"], &["10", "10"]),
             ("select t.a, u.a, t.a + 1 as a from t join u on t.a = u.a", &["a", "a", "a"], &["2", "2", "3"]),
