@@ -51,11 +51,22 @@ pub(super) fn read_in_expressions(
     }
     let apart = reads.apart;
     let only = hide_values(&mut select.projection, &apart, tables);
-    for name in keys.into_iter().filter_map(|key| whole(key)).filter(|name| only.contains(&normal(name))) {
+    hide_names(keys, &only);
+    apart
+}
+
+/// Hides the names of columns in the keys of an order that are nothing else.
+pub(super) fn hide_keys(order: &mut OrderBy, names: &BTreeSet<String>) {
+    if let OrderByKind::Expressions(keys) = &mut order.kind {
+        hide_names(keys.iter_mut().map(|key| &mut key.expr), names);
+    }
+}
+
+fn hide_names<'a>(keys: impl IntoIterator<Item = &'a mut Expr>, names: &BTreeSet<String>) {
+    for name in keys.into_iter().filter_map(whole).filter(|name| names.contains(&normal(name))) {
         name.value = hidden(&normal(name));
         name.quote_style = Some('"');
     }
-    apart
 }
 
 /// Hides the names of values that they may not have; gives those that one value alone has. Columns behind a
@@ -239,6 +250,12 @@ mod tests {
             ("select ts from ((#first)) x", "2024-03-31"),
             ("select v from (#first) where ts is not null", "2"),
             ("select p, ts from (select p::int from t order by p - floor(p) limit 1), (#first)", "2"),
+            ("(select v, ts::date from t order by extract(hour from ts) limit 2) order by ts, v desc", "3 2"),
+            (
+                "select distinct on (extract(hour from ts)) v, ts::date from t \
+                 union all select 9, date '2020-01-01' order by ts, v",
+                "9 1 2 3",
+            ),
         ] {
             let query = query.replace("#first", first);
             assert_eq!(first_words(&mut session, &query), expected, "{query}");

@@ -3,7 +3,7 @@
 //! A value that has no name of its own is named as it is written: `40 + 2`, `sum(sold)`. A column, a field
 //! and a column that is cast keep their names, as in PostgreSQL: `sold::double` is `sold`.
 
-use super::base_columns::read_in_expressions;
+use super::base_columns::{hide_keys, read_in_expressions};
 use super::fields::Tables;
 use super::namesakes::hidden;
 use super::value_names::{item_name, own_name, set_name, text, unnested};
@@ -84,14 +84,32 @@ impl Labels {
     /// Names the values of a query. Gives the names of its columns, each of another one, if some may not have
     /// them within it: queries around read them so.
     fn name_query(&self, query: &mut Query) -> Option<Vec<String>> {
-        let select = match &mut *query.body {
-            SetExpr::Select(select) => select,
-            SetExpr::Query(query) => return self.name_query(query),
+        self.name_body(&mut query.body, query.order_by.as_mut()).map(|(names, _)| names)
+    }
+
+    /// Names the values of the part of a query that is not its order. The keys of this one are columns of it.
+    /// Gives the names of columns, and those that some may not have.
+    fn name_body(
+        &self,
+        body: &mut SetExpr,
+        order: Option<&mut OrderBy>,
+    ) -> Option<(Vec<String>, BTreeSet<String>)> {
+        let (names, apart) = match body {
+            SetExpr::Select(select) => {
+                let names: Option<Vec<String>> = select.projection.iter().map(item_name).collect();
+                let apart = self.name_all(select, order);
+                let is_each_other =
+                    |names: &Vec<String>| names.iter().collect::<BTreeSet<_>>().len() == names.len();
+                return names.filter(|names| !apart.is_empty() && is_each_other(names)).zip(Some(apart));
+            }
+            SetExpr::Query(query) => self.name_body(&mut query.body, query.order_by.as_mut())?,
+            SetExpr::SetOperation { left, .. } => self.name_body(left, None)?,
             _ => return None,
         };
-        let names: Option<Vec<String>> = select.projection.iter().map(item_name).collect();
-        let is_apart = self.name_all(select, query.order_by.as_mut());
-        names.filter(|names| is_apart && names.iter().collect::<BTreeSet<_>>().len() == names.len())
+        if let Some(order) = order {
+            hide_keys(order, &apart);
+        }
+        Some((names, apart))
     }
 
     /// A name that nobody types, for a query in FROM that has none.
@@ -101,11 +119,11 @@ impl Labels {
         TableAlias { explicit: true, name, columns: Vec::new(), at: None }
     }
 
-    /// Names the values of a query; whether some may not have their own names. Nobody sees those of a
-    /// subquery that stands for a value.
-    fn name_all(&self, select: &mut Select, order: Option<&mut OrderBy>) -> bool {
+    /// Names the values of a query; gives the names that some may not have. Nobody sees those of a subquery
+    /// that stands for a value.
+    fn name_all(&self, select: &mut Select, order: Option<&mut OrderBy>) -> BTreeSet<String> {
         if self.around.last() != Some(&0) {
-            return false;
+            return BTreeSet::new();
         }
         let unnamed = select.projection.iter().filter_map(|item| self.unnamed(item));
         let borrowed: BTreeMap<String, String> =
@@ -122,7 +140,7 @@ impl Labels {
                 set_name(item, name);
             }
         }
-        !apart.is_empty()
+        apart
     }
 
     /// A value that has neither a name nor is a column, which the library names.
