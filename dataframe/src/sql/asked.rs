@@ -73,12 +73,7 @@ pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
             other => Ok(Transformed::no(other)),
         }
     })?;
-    if MATERIALIZED_LEVELS_MAX < materialized_levels(&changed.data)? {
-        return Err(Error::Value(format!(
-            "more than {MATERIALIZED_LEVELS_MAX} subqueries or lateral queries over the rows of each other; `execute` computes what a \
-             frame is so far, and CREATE TABLE .. AS has rows of its own"
-        )));
-    }
+    check_materialized(&changed.data)?;
     let materialized = materialized_tables(&changed.data)?;
     for plan in materialized.values().map(|table| &**table.rows()).chain([&changed.data]) {
         if depends(plan) {
@@ -90,6 +85,17 @@ pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
         })?;
     }
     Ok(changed.data)
+}
+
+/// Refuses a plan in which more rows that are made once stand within each other.
+pub(super) fn check_materialized(plan: &LogicalPlan) -> Result<()> {
+    if materialized_levels(plan)? <= MATERIALIZED_LEVELS_MAX {
+        return Ok(());
+    }
+    Err(Error::Value(format!(
+        "more than {MATERIALIZED_LEVELS_MAX} subqueries or lateral queries over the rows of each other; `execute` computes what a \
+         frame is so far, and CREATE TABLE .. AS has rows of its own"
+    )))
 }
 
 /// Refuses subqueries that depend on the row around them of which no join was made, and of which the library

@@ -1,5 +1,6 @@
 //! The bound on `IN (SELECT ..)` within each other.
 
+use super::frame_rows::plan_of;
 use crate::error::{Error, Result};
 use crate::stage::not_in::can_be_missing;
 use datafusion::common::Result as EngineResult;
@@ -28,6 +29,7 @@ pub(super) fn check_levels(plan: &LogicalPlan) -> Result<()> {
 fn levels(plan: &LogicalPlan) -> EngineResult<usize> {
     let mut most = 0;
     plan.apply(|node| {
+        most = most.max(plan_of(node).map_or(Ok(0), levels)?);
         let is_filter = matches!(node, LogicalPlan::Filter(_));
         node.apply_expressions(|expr| {
             let parts = if is_filter { split_conjunction(expr) } else { vec![expr] };

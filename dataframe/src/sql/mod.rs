@@ -12,6 +12,7 @@
 //! | `CROSS APPLY` and `OUTER APPLY` | `applies` |
 //! | lateral queries that the library does not mark as such | `lateral_sides` |
 //! | floats of files and of results | `floats` |
+//! | rows of frames, whose plans stay as they are | `frame_rows` |
 //! | names of conditions over subqueries, and of casts | `distinct_names`, `name_texts` |
 //! | names of values | `labels`, `value_names`, `base_columns`, `plain_names` |
 //! | columns of one name | `namesakes`, `by_name` |
@@ -78,6 +79,7 @@ mod file_tables;
 mod files;
 mod floats;
 mod forms;
+mod frame_rows;
 mod grouped;
 mod interval_operators;
 mod joins;
@@ -141,11 +143,10 @@ use crate::error::{Error, Result};
 use crate::execute::{default_executor, execute, plan_stages};
 use crate::frame::{DataFrame, Frame};
 use crate::planning::statement_name;
-use datafusion::catalog::view::ViewTable;
 use datafusion::common::TableReference;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::sqlparser::dialect::dialect_from_str;
-use datafusion::logical_expr::{CreateView, DdlStatement, LogicalPlan};
+use datafusion::logical_expr::{self, CreateView, DdlStatement, LogicalPlan};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use std::borrow::Cow;
@@ -238,7 +239,7 @@ impl Read {
 fn plan(query: &str, tables: &[(&str, &DataFrame)]) -> Result<LogicalPlan> {
     let session = SessionContext::new_with_state(states::of_query());
     for (name, table) in tables {
-        let view = Arc::new(ViewTable::new(table.frame()?.visible()?, None));
+        let view = Arc::new(frame_rows::table(table.frame()?.visible()?));
         // A name without quotes in the query is one of lower case.
         let lower = name.to_lowercase();
         if tables.iter().all(|(other, _)| *other != lower) {
@@ -330,6 +331,22 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let plan = with_definition(plan, text);
     let plan = if is_view { plan } else { materialized::throughout(plan, floats::as_of_frames)? };
     let plan = typed(asked::as_columns(plan)?).map_err(|error| mistakes::of_run(error, text, state))?;
+    if is_kept(&plan) { materialized::throughout(plan, order::with_orders) } else { with_frames(plan) }
+}
+
+/// Whether a plan is kept, and comes here again when it is read or executed.
+fn is_kept(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Ddl(statement) => matches!(statement, DdlStatement::CreateView(_)),
+        LogicalPlan::Statement(statement) => matches!(statement, logical_expr::Statement::Prepare(_)),
+        _ => false,
+    }
+}
+
+/// The plan with the plans of frames for their rows, and with the orders of subqueries.
+fn with_frames(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let plan = materialized::throughout(plan, frame_rows::put_in)?;
+    asked::check_materialized(&plan)?;
     materialized::throughout(plan, order::with_orders)
 }
 

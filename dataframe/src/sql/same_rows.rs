@@ -1,5 +1,6 @@
 //! Readings of the rows of a plan: as they are each time, or made once for all.
 
+use super::frame_rows::plan_of;
 use super::plain::subquery_of;
 use super::plans::columns;
 use super::reads::depends;
@@ -46,18 +47,23 @@ pub(super) fn readings_of(plan: &LogicalPlan) -> EngineResult<Readings> {
              time they are read, and depend on a row further out or on a parameter"
         );
     }
-    let mut operators = 0;
-    plan.apply_with_subqueries(|_| {
-        operators += 1;
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    if OPERATORS_MAX < operators {
+    if OPERATORS_MAX < operators_of(plan)? {
         return not_impl_err!(
             "subqueries that depend on rows around them, which depend on rows further out, make a plan of \
              more than {OPERATORS_MAX} operators"
         );
     }
     Ok(Readings::AnyOfDependent)
+}
+
+/// The number of operators of a plan.
+fn operators_of(plan: &LogicalPlan) -> EngineResult<usize> {
+    let mut operators = 0;
+    plan.apply_with_subqueries(|node| {
+        operators += plan_of(node).map_or(Ok(1), operators_of)?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(operators)
 }
 
 /// Whether a plan reads the rows that a recursive query has made in the round before: there is one reader of
@@ -108,7 +114,10 @@ pub(super) fn is_of_table(mut plan: &LogicalPlan) -> bool {
             LogicalPlan::TableScan(_) | LogicalPlan::EmptyRelation(_) | LogicalPlan::Values(_) => {
                 return true;
             }
-            _ => return false,
+            other => match plan_of(other) {
+                Some(plan) => plan,
+                None => return false,
+            },
         };
     }
 }
@@ -120,7 +129,7 @@ pub(super) fn is_same_each_time(plan: &LogicalPlan) -> EngineResult<bool> {
         is_same &= !is_limited(node) && !depends_on_order(node);
         is_same &= match node {
             LogicalPlan::Window(window) => is_of_all_columns(window),
-            LogicalPlan::Extension(_) => false,
+            LogicalPlan::Extension(_) => plan_of(node).map_or(Ok(false), is_same_each_time)?,
             _ => true,
         };
         node.apply_expressions(|expr| {

@@ -2,7 +2,7 @@
 
 use super::change::{self, Change};
 use super::session_table::SessionTable;
-use super::{explain, files, keys, namesakes, row_texts, settings, states};
+use super::{explain, files, frame_rows, keys, namesakes, row_texts, settings, states};
 use crate::engine::{block_on, block_on_deep, on_deep_stack, unless_cancelled};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, plan_stages_in};
@@ -14,7 +14,6 @@ use crate::table::Table;
 use crate::write::Staged;
 use arrow::array::RecordBatch;
 use datafusion::catalog::TableProvider;
-use datafusion::catalog::view::ViewTable;
 use datafusion::common::{Constraints, TableReference};
 use datafusion::logical_expr::dml::CopyTo;
 use datafusion::logical_expr::{
@@ -115,7 +114,7 @@ impl SqlSession {
     /// # Errors
     /// The error that the frame carries, or one of the catalog.
     pub fn register(&mut self, name: &str, frame: &DataFrame) -> Result<()> {
-        let view: Arc<dyn TableProvider> = Arc::new(ViewTable::new(frame.frame()?.visible()?, None));
+        let view: Arc<dyn TableProvider> = Arc::new(frame_rows::table(frame.frame()?.visible()?));
         self.forget_lower_names()?;
         if self.lower_names.remove(name).is_some() {
             self.context.deregister_table(TableReference::bare(name))?;
@@ -241,7 +240,8 @@ impl SqlSession {
                 let typed = block_on_deep(async {
                     let frame = self.context.execute_logical_plan(plan).await?;
                     // Its parameters have values and types now.
-                    super::typed(super::floats::as_of_frames(frame.into_unoptimized_plan())?)
+                    let plan = super::floats::as_of_frames(frame.into_unoptimized_plan())?;
+                    super::with_frames(super::typed(plan)?)
                 });
                 self.answer(typed?)
             }

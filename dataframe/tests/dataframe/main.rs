@@ -30,6 +30,7 @@ mod skew;
 mod small_memory;
 mod sql;
 mod sql_columns;
+mod sql_frames;
 mod sql_mistakes;
 #[cfg(feature = "sqlite")]
 mod sqlite;
