@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 use crate::frame::{HIDDEN, OrderKey, named};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result as EngineResult};
 use datafusion::logical_expr::expr::{AggregateFunction, Sort as SortKey};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -14,6 +14,7 @@ use datafusion::logical_expr::logical_plan::Sort;
 use datafusion::logical_expr::{
     Aggregate, Expr, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias,
 };
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Aggregates whose value depends on the order of rows.
@@ -73,15 +74,28 @@ fn hidden(schema: &DFSchema, name: &str) -> EngineResult<Expr> {
 /// A plan of the same rows with the keys of the sort at its top as more columns, and these keys; none for a
 /// plan without one.
 pub(super) fn ordered(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Vec<OrderKey>)>> {
-    taken_apart(plan, false)
+    let mut known = HashSet::new();
+    plan.apply(|node| {
+        let names = node.schema().fields().iter().map(|field| field.name());
+        known.extend(names.filter(|name| name.starts_with(HIDDEN)).cloned());
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    taken_apart(plan, false, &known)
 }
 
-/// `is_cut`: whether a limit above needs the rows in order.
-fn taken_apart(plan: &LogicalPlan, is_cut: bool) -> Result<Option<(LogicalPlan, Vec<OrderKey>)>> {
+/// `is_cut`: whether a limit above needs the rows in order. `known`: hidden columns that rows have already, as
+/// those of a frame have.
+fn taken_apart(
+    plan: &LogicalPlan,
+    is_cut: bool,
+    known: &HashSet<String>,
+) -> Result<Option<(LogicalPlan, Vec<OrderKey>)>> {
     Ok(match plan {
         LogicalPlan::Sort(sort) => {
-            let keys = sort.expr.iter().enumerate().map(|(at, key)| OrderKey {
-                column: format!("{HIDDEN}sql_order_{at}"),
+            let names = (0_usize..).map(|at| format!("{HIDDEN}sql_order_{at}"));
+            let free = names.filter(|name| !known.contains(name));
+            let keys = sort.expr.iter().zip(free).map(|(key, column)| OrderKey {
+                column,
                 ascending: key.asc,
                 nulls_first: key.nulls_first,
             });
@@ -101,23 +115,23 @@ fn taken_apart(plan: &LogicalPlan, is_cut: bool) -> Result<Option<(LogicalPlan, 
             Some((rows, keys))
         }
         LogicalPlan::Projection(projection) => {
-            let Some((below, keys)) = taken_apart(&projection.input, is_cut)? else { return Ok(None) };
+            let Some((below, keys)) = taken_apart(&projection.input, is_cut, known)? else { return Ok(None) };
             let hidden = keys.iter().map(|key| hidden(below.schema(), &key.column));
             let exprs: Vec<Expr> =
                 projection.expr.iter().cloned().map(Ok).chain(hidden).collect::<EngineResult<_>>()?;
             Some((LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(below))?), keys))
         }
         LogicalPlan::Filter(filter) => {
-            let Some((below, keys)) = taken_apart(&filter.input, is_cut)? else { return Ok(None) };
+            let Some((below, keys)) = taken_apart(&filter.input, is_cut, known)? else { return Ok(None) };
             Some((LogicalPlan::Filter(Filter::try_new(filter.predicate.clone(), Arc::new(below))?), keys))
         }
         LogicalPlan::SubqueryAlias(alias) => {
-            let Some((below, keys)) = taken_apart(&alias.input, is_cut)? else { return Ok(None) };
+            let Some((below, keys)) = taken_apart(&alias.input, is_cut, known)? else { return Ok(None) };
             let named = SubqueryAlias::try_new(Arc::new(below), alias.alias.clone())?;
             Some((LogicalPlan::SubqueryAlias(named), keys))
         }
         LogicalPlan::Limit(limit) => {
-            let Some((below, keys)) = taken_apart(&limit.input, true)? else { return Ok(None) };
+            let Some((below, keys)) = taken_apart(&limit.input, true, known)? else { return Ok(None) };
             Some((LogicalPlan::Limit(Limit { input: Arc::new(below), ..limit.clone() }), keys))
         }
         _ => None,

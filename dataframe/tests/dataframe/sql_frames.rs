@@ -94,3 +94,18 @@ fn scans_of_frames_read_what_statements_ask_for() {
         assert!(shown.contains("projection=[a]") && !shown.contains("FrameRows"), "{query}: {shown}");
     }
 }
+
+#[test]
+fn frames_of_ordered_and_limited_rows_are_read_in_their_order() {
+    let t = DataFrame::from_columns([("a", vec![1, 2, 3].into()), ("b", vec![4, 5, 6].into())]);
+    let first = sql("select b from t order by a desc limit 2", &[("t", &t)]);
+    let again = sql("select b from f order by b desc", &[("f", &first)]);
+    for frame in [&first, &again] {
+        for query in ["select b from f", "select b from f where b > 0 limit 2"] {
+            let found = sql(query, &[("f", frame)]);
+            assert_eq!(found.col("b").values::<i64>().unwrap(), [Some(6), Some(5)], "{query}");
+        }
+    }
+    let listed = sql("select array_to_string(array_agg(b), ' ') as l from f", &[("f", &first)]);
+    assert_eq!(listed.col("l").values::<String>().unwrap(), [Some("6 5".to_owned())]);
+}
