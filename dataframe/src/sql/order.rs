@@ -83,8 +83,8 @@ pub(super) fn ordered(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Vec<Ord
     taken_apart(plan, false, &known)
 }
 
-/// `is_cut`: whether a limit above needs the rows in order. `known`: hidden columns that rows have already, as
-/// those of a frame have.
+/// `is_cut`: whether a limit above needs the rows in order. `known`: hidden columns that the rows have
+/// already, as those of a frame have.
 fn taken_apart(
     plan: &LogicalPlan,
     is_cut: bool,
