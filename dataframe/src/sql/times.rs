@@ -2,9 +2,9 @@
 //!
 //! A text stands for a time without seconds too, `'2024-03-30 6:00'`, where it is cast to one or compared
 //! with one. A moment is read on the clock of its zone, whatever it becomes: the library takes that of UTC
-//! for `ts::timestamp`, and that of the zone for `ts::date`. `to_timestamp(text, format)` of the library
-//! leaves an hour out that has no minute; it has one here, and formats of which other parts would be left out
-//! are refused.
+//! for `ts::timestamp`, and that of the zone for `ts::date`, where it panics near the end of its calendar.
+//! `to_timestamp(text, format)` of the library leaves an hour out that has no minute; it has one here, and
+//! formats of which other parts would be left out are refused.
 
 use super::plans::with_parts;
 use crate::error::Result;
@@ -66,9 +66,10 @@ fn with_time(part: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr>> {
 /// error, or missing.
 fn of_cast(value: &Expr, to: &DataType, or_missing: bool, schema: &DFSchema) -> Option<Expr> {
     match (value.get_type(schema).ok()?, to) {
-        (DataType::Timestamp(_, Some(_)), DataType::Timestamp(_, None)) => {
-            Some(local_times(value.clone(), or_missing))
-        }
+        (
+            DataType::Timestamp(_, Some(_)),
+            DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64,
+        ) => Some(local_times(value.clone(), or_missing)),
         (_, DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) => full_text(value, schema),
         _ => None,
     }
@@ -301,9 +302,11 @@ mod tests {
             session
                 .run(&format!("create or replace table t as select {moment} as ts from m"))
                 .expect("a table");
-            assert_value(&mut session, "try_cast(ts as timestamp) is null", "true");
-            let error = session.run("select ts::timestamp from t").expect_err("no such time");
-            assert_eq!(error.class(), "ValueError", "{error}");
+            for kind in ["timestamp", "date"] {
+                assert_value(&mut session, &format!("try_cast(ts as {kind}) is null"), "true");
+                let error = session.run(&format!("select ts::{kind} from t")).expect_err("no such time");
+                assert_eq!(error.class(), "ValueError", "{kind}: {error}");
+            }
         }
     }
 
