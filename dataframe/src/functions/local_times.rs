@@ -3,7 +3,7 @@
 //! The function of the library panics near the end of its calendar.
 
 use super::on_arrays::on_arrays;
-use super::rows::seconds_ahead;
+use super::rows::{per_second, seconds_ahead};
 use crate::error::Error;
 use arrow::array::timezone::Tz;
 use arrow::array::{Array, AsArray, Int64Array};
@@ -29,15 +29,6 @@ pub(super) fn functions() -> [Arc<ScalarUDF>; 2] {
         Arc::new(ScalarUDF::from(LocalTimes { signature, or_missing }))
     };
     FUNCTIONS.get_or_init(|| [made(false), made(true)]).clone()
-}
-
-fn per_second(unit: TimeUnit) -> i64 {
-    match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 1_000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
-    }
 }
 
 /// A time on the clock of a zone; `None` for one that no calendar has.

@@ -5,8 +5,7 @@
 //! counted from the midnight before the first time, as in pandas.
 
 use super::rule::{DAY, NANOSECONDS, Rule};
-use crate::error::Result;
-use crate::frame::series::at_readings;
+use crate::functions::zoned_times::zoned_times;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::functions::expr_fn::{date_trunc, to_local_time};
 use datafusion::logical_expr::expr_fn::cast;
@@ -62,23 +61,23 @@ impl Clock {
     }
 
     /// The midnight before a reading, by the calendar.
-    pub(super) fn midnight(&self, reading: Expr) -> Result<Expr> {
-        Ok(match self {
+    pub(super) fn midnight(&self, reading: Expr) -> Expr {
+        match self {
             Clock::Plain | Clock::Wall(_) => date_trunc(lit("day"), reading),
-            Clock::Even(_) => cast(date_trunc(lit("day"), self.time(reading)?), NANOSECONDS),
-        })
+            Clock::Even(_) => cast(date_trunc(lit("day"), self.time(reading)), NANOSECONDS),
+        }
     }
 
     /// The time at which the clock shows this. If it never does, as the clock is put forward, it is the time
     /// at which that happens; if it does twice, the first one.
-    pub(super) fn time(&self, reading: Expr) -> Result<Expr> {
-        Ok(match self {
+    pub(super) fn time(&self, reading: Expr) -> Expr {
+        match self {
             Clock::Plain => reading,
-            Clock::Wall(zone) => at_readings(reading, zone)?,
+            Clock::Wall(zone) => zoned_times(reading, TimeUnit::Nanosecond, zone),
             Clock::Even(_) => {
                 let greenwich = DataType::Timestamp(TimeUnit::Nanosecond, Some("+00:00".into()));
                 cast(cast(reading, greenwich), self.dtype())
             }
-        })
+        }
     }
 }

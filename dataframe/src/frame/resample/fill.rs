@@ -302,7 +302,7 @@ impl Frame {
         };
         let plan = plan.project(vec![label.alias(WANTED), first.clone(), last.clone()])?;
         let within = named(WANTED).gt_eq(first).and(named(WANTED).lt_eq(last));
-        let label = clock.time(named(WANTED))?.alias(WANTED);
+        let label = clock.time(named(WANTED)).alias(WANTED);
         let plan = plan.filter(within)?.project(vec![label])?.build()?;
         let order = vec![OrderKey::growing(WANTED)];
         Ok(Frame { plan, columns: vec![WANTED.to_owned()], index: Vec::new(), order })

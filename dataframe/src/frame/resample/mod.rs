@@ -172,10 +172,10 @@ impl Frame {
         let mut frame = self.clone();
         let origin = match rule {
             // Every midnight is the start of a span.
-            Rule::Fixed(length) if DAY % length == 0 && clock.has_equal_days() => midnight(time.clone())?,
+            Rule::Fixed(length) if DAY % length == 0 && clock.has_equal_days() => midnight(time.clone()),
             Rule::Fixed(_) if !keys.is_empty() => {
                 let over: Vec<Expr> = keys.iter().map(|key| named(&key.column)).collect();
-                midnight(over_window(min(time.clone()), &over, Vec::new(), rows(None, None))?)?
+                midnight(over_window(min(time.clone()), &over, Vec::new(), rows(None, None))?)
             }
             Rule::Fixed(_) => {
                 frame = self.with_order()?;
@@ -183,7 +183,7 @@ impl Frame {
                 let first = min(time.clone()).alias(&name);
                 let first = self.builder().aggregate(Vec::<Expr>::new(), vec![first])?.build()?;
                 frame.plan = frame.builder().cross_join(first)?.build()?;
-                midnight(named(&name))?
+                midnight(named(&name))
             }
             _ => lit(ScalarValue::Null),
         };
@@ -285,7 +285,7 @@ impl Spans {
             let value = when(named(&bins).eq(start.clone()), named(column)).otherwise(none)?;
             columns.push(value.alias(column));
         }
-        columns.push(self.clock.time(self.rule.label(named(&bins)))?.alias(&level.column));
+        columns.push(self.clock.time(self.rule.label(named(&bins))).alias(&level.column));
         let plan = LogicalPlanBuilder::from(plan).project(columns)?.build()?;
         let index = self.named_levels(&frame.index);
         let order = index.iter().map(|level| OrderKey::growing(&level.column)).collect();
@@ -311,7 +311,7 @@ impl Spans {
         let index = self.named_levels(&made.index);
         let at = made.index.iter().position(|level| level.name.as_deref() == Some(SPAN));
         let at = at.ok_or_else(|| Error::Internal("spans without an index".to_owned()))?;
-        let labelled = made.with_label(at, |start| self.clock.time(self.rule.label(start)))?;
+        let labelled = made.with_label(at, |start| Ok(self.clock.time(self.rule.label(start))))?;
         let names = labelled.index.iter().zip(index);
         let index = names.map(|(level, named)| Level { name: named.name, ..level.clone() }).collect();
         Ok(Frame { index, ..labelled })

@@ -1,12 +1,9 @@
 //! Expressions that operators share: truth values, and readings of clocks.
 
 use crate::error::{Error, Result};
-use crate::functions::rows::{TIME_OF_READING, call};
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::DataType;
 use datafusion::functions::expr_fn::{coalesce, to_local_time};
-use datafusion::logical_expr::expr_fn::cast;
 use datafusion::logical_expr::{Expr, lit};
-use std::sync::Arc;
 
 /// A truth value that is never missing.
 pub(super) fn known(expr: Expr, otherwise: bool) -> Expr {
@@ -25,12 +22,4 @@ pub(crate) fn truth(dtype: &DataType) -> Result<()> {
 /// Greenwich.
 pub(crate) fn wall_clock(expr: Expr, has_zone: bool) -> Expr {
     if has_zone { to_local_time(vec![expr]) } else { expr }
-}
-
-/// The times at which the clock of a zone shows readings, times without a zone, as
-/// [`time_of_reading`](crate::functions::rows::time_of_reading).
-pub(crate) fn at_readings(readings: Expr, zone: &Arc<str>) -> Result<Expr> {
-    let readings = cast(readings, DataType::Timestamp(TimeUnit::Nanosecond, None));
-    let ticks = call(TIME_OF_READING, vec![readings, lit(zone.as_ref())])?;
-    Ok(cast(ticks, DataType::Timestamp(TimeUnit::Nanosecond, Some(Arc::clone(zone)))))
 }

@@ -28,7 +28,7 @@ pub use cut::{Cut, cut, qcut};
 pub use date_range::{bdate_range, bdate_range_until, date_range, date_range_until};
 pub use elementwise::Mapping;
 pub(crate) use elementwise::{check_numbers, clipped, rounded};
-pub(crate) use expr::{at_readings, truth, wall_clock};
+pub(crate) use expr::{truth, wall_clock};
 pub use factorize::Factorize;
 pub(crate) use mapped::mapped;
 pub use operator::Operator;

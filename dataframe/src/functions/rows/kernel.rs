@@ -22,8 +22,6 @@ pub(super) enum Kernel {
     Round,
     /// A measure of a list of floats.
     Across,
-    /// The time at which the clock of a zone shows a reading.
-    Moment,
     /// A duration as a text, in the form for the finest one of a series.
     Length,
 }

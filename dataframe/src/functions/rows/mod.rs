@@ -12,12 +12,11 @@ pub(crate) use kernel::Constants;
 pub(crate) use text_cuts::{BEGIN, BETWEEN, END};
 pub(crate) use text_kernels::{TIME_BY_FORMAT, TIME_OF_ISO, TIME_OR_NONE, whole_time};
 pub(crate) use time_texts::{IN_UTC, days_of, has_offset, reads};
-pub(super) use wall_times::seconds_ahead;
-pub(crate) use wall_times::{TIME_OF_READING, time_of_reading};
+pub(crate) use wall_times::time_of_reading;
+pub(super) use wall_times::{per_second, seconds_ahead, ticks_of_reading};
 
 use super::whole::{ACROSS, Measure, of_values};
 use crate::length_text::{LengthForm, length_texts};
-use arrow::array::timezone::Tz;
 use arrow::array::{
     ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, ListBuilder, StringArray, StringBuilder,
     UInt64Array,
@@ -31,7 +30,6 @@ use datafusion::logical_expr::{
 use kernel::Kernel;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
-use wall_times::nanoseconds_of_reading;
 
 /// The name of the function that rounds floats.
 pub(crate) const ROUND: &str = "tharsis_round";
@@ -76,11 +74,9 @@ impl ScalarUDFImpl for RowFunction {
         Ok(match self.kernel {
             Kernel::Text(_) | Kernel::Length => DataType::Utf8,
             Kernel::Truth(_) => DataType::Boolean,
-            Kernel::Whole(_)
-            | Kernel::Optional(_)
-            | Kernel::Checked(_)
-            | Kernel::Perhaps(_)
-            | Kernel::Moment => DataType::Int64,
+            Kernel::Whole(_) | Kernel::Optional(_) | Kernel::Checked(_) | Kernel::Perhaps(_) => {
+                DataType::Int64
+            }
             Kernel::Texts(_) => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))),
             Kernel::Random => DataType::UInt64,
             Kernel::Round | Kernel::Across => DataType::Float64,
@@ -133,18 +129,6 @@ impl Kernel {
                 });
                 Ok(Arc::new(measured.collect::<Float64Array>()))
             }
-            Kernel::Moment => {
-                let zone = constants.text(0).unwrap_or_default();
-                let zone: Tz = zone.parse()?;
-                let readings = cast(array, &DataType::Int64)?;
-                let moment = |reading: i64| {
-                    let time = nanoseconds_of_reading(reading, zone);
-                    time.ok_or_else(|| exec_datafusion_err!("a time beyond those of nanoseconds"))
-                };
-                let readings = readings.as_primitive::<Int64Type>().iter();
-                let times = readings.map(|reading| reading.map(moment).transpose());
-                Ok(Arc::new(times.collect::<Result<Int64Array>>()?))
-            }
             Kernel::Length => {
                 let form = constants.whole(0).map_or(LengthForm::Own, LengthForm::of_finest);
                 Ok(Arc::new(StringArray::from(length_texts(array, form)?)))
@@ -187,7 +171,7 @@ impl Kernel {
                 }
                 Arc::new(lists.finish())
             }
-            Kernel::Random | Kernel::Round | Kernel::Across | Kernel::Moment | Kernel::Length => {
+            Kernel::Random | Kernel::Round | Kernel::Across | Kernel::Length => {
                 return internal_err!("numbers are not made of texts");
             }
         })
@@ -225,7 +209,6 @@ pub(super) fn row_functions() -> &'static [Arc<ScalarUDF>] {
             (RANDOM, Kernel::Random),
             (ROUND, Kernel::Round),
             (ACROSS, Kernel::Across),
-            (TIME_OF_READING, Kernel::Moment),
             (LENGTH_TEXT, Kernel::Length),
         ];
         let all = texts.chain(others);

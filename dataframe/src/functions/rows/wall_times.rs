@@ -3,13 +3,9 @@
 
 use arrow::array::temporal_conversions::as_datetime_with_timezone;
 use arrow::array::timezone::Tz;
-use arrow::datatypes::TimestampSecondType;
+use arrow::datatypes::{TimeUnit, TimestampSecondType};
 use std::ops::Range;
 
-/// The name of the function that gives the nanoseconds since 1970 at a reading.
-pub(crate) const TIME_OF_READING: &str = "tharsis_time_of_reading";
-
-const SECOND: i64 = 1_000_000_000;
 /// More than a clock is away from that of Greenwich, and than it is put forward or back.
 const FAR: i64 = 36 * 3_600;
 
@@ -31,31 +27,42 @@ pub(in crate::functions) fn seconds_ahead(time: i64, zone: Tz) -> Option<i64> {
 /// end of the gap, and of two times with the reading the earlier one. A reading is counted in seconds since
 /// that of 1970. `None` for times that no calendar has.
 pub(crate) fn time_of_reading(reading: i64, zone: Tz) -> Option<i64> {
-    let before = ahead(reading.checked_sub(FAR)?, zone)?;
-    let after = ahead(reading.checked_add(FAR)?, zone)?;
+    let before = seconds_ahead(reading.checked_sub(FAR)?, zone)?;
+    let after = seconds_ahead(reading.checked_add(FAR)?, zone)?;
     let (earlier, later) = (reading - before, reading - after);
-    if ahead(earlier, zone)? == before {
+    if seconds_ahead(earlier, zone)? == before {
         return Some(earlier);
     }
-    if ahead(later, zone)? == after {
+    if seconds_ahead(later, zone)? == after {
         return Some(later);
     }
     // A clock that is put forward passes over it between these two.
     let (mut shows_less, mut shows_more) = (later, earlier);
     while shows_less + 1 < shows_more {
         let middle = shows_less + (shows_more - shows_less) / 2;
-        if middle + ahead(middle, zone)? < reading { shows_less = middle } else { shows_more = middle }
+        let reached = middle + seconds_ahead(middle, zone)?;
+        if reached < reading { shows_less = middle } else { shows_more = middle }
     }
     Some(shows_more)
 }
 
-/// As [`time_of_reading`], in nanoseconds.
-pub(super) fn nanoseconds_of_reading(reading: i64, zone: Tz) -> Option<i64> {
-    let (whole, rest) = (reading.div_euclid(SECOND), reading.rem_euclid(SECOND));
+/// The number of ticks of a unit in a second.
+pub(in crate::functions) fn per_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+/// As [`time_of_reading`], in ticks of which a second has so many.
+pub(in crate::functions) fn ticks_of_reading(reading: i64, per_second: i64, zone: Tz) -> Option<i64> {
+    let (whole, rest) = (reading.div_euclid(per_second), reading.rem_euclid(per_second));
     let time = time_of_reading(whole, zone)?;
     // Clocks are put forward at whole seconds: in a gap, all readings of a second are at its end.
-    let rest = if time + ahead(time, zone)? == whole { rest } else { 0 };
-    time.checked_mul(SECOND)?.checked_add(rest)
+    let rest = if time + seconds_ahead(time, zone)? == whole { rest } else { 0 };
+    time.checked_mul(per_second)?.checked_add(rest)
 }
 
 #[cfg(test)]
@@ -99,10 +106,12 @@ mod tests {
 
     #[test]
     fn parts_of_a_second_stay_but_in_a_gap() {
-        let of = |zone: &str, reading: i64| nanoseconds_of_reading(reading, zone.parse().unwrap()).unwrap();
+        const SECOND: i64 = 1_000_000_000;
+        let found = |zone: &str, reading: i64| ticks_of_reading(reading, SECOND, zone.parse().unwrap());
+        let of = |zone: &str, reading: i64| found(zone, reading).unwrap();
         assert_eq!(of("+02:00", -1), -7_200 * SECOND - 1);
         let gap = seconds("2024-09-08T00:30:00") * SECOND;
         assert_eq!(of("America/Santiago", gap + 5), seconds("2024-09-08T04:00:00") * SECOND);
-        assert_eq!(nanoseconds_of_reading(i64::MAX, "-12:00".parse().unwrap()), None);
+        assert_eq!(found("-12:00", i64::MAX), None);
     }
 }
