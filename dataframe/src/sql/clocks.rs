@@ -9,6 +9,7 @@ use super::plans::{columns, projection, with_parts_of};
 use super::times::is_of_times;
 use crate::error::Result;
 use crate::functions::local_times::local_times;
+use crate::functions::zoned_times::zoned_times;
 use crate::value::is_text;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -121,11 +122,34 @@ fn with_moments(dtype: &DataType, moments: &DataType) -> Option<DataType> {
     }
 }
 
+/// Casts days, readings of a clock, or lists of days. A midnight that the clock of a zone leaves out or shows
+/// twice is the first moment of the day; the cast of the library fails.
 fn cast(value: &mut Expr, to: DataType) {
-    *value = Expr::Cast(Cast::new(Box::new(std::mem::take(value)), to));
+    let given = std::mem::take(value);
+    *value = match &to {
+        DataType::Timestamp(unit, Some(zone)) if changes(zone) => zoned_times(given, *unit, zone),
+        _ => Expr::Cast(Cast::new(Box::new(given), to)),
+    };
 }
 
-/// Casts the days among values if one of them is a moment; whether there are some.
+/// Whether the clock of a zone may be put forward or back. The cast of the library is right for others, and
+/// its rules know it.
+fn changes(zone: &str) -> bool {
+    zone != "UTC" && !zone.starts_with(['+', '-'])
+}
+
+/// The type of moments for times without a zone, which are readings of its clock: in the finer one of both
+/// units. `None` for values of another type, and if the library does the same.
+fn as_moments(dtype: &DataType, moments: &DataType) -> Option<DataType> {
+    match (dtype, moments) {
+        (DataType::Timestamp(own, None), DataType::Timestamp(unit, Some(zone))) if changes(zone) => {
+            Some(DataType::Timestamp(*own.max(unit), Some(Arc::clone(zone))))
+        }
+        _ => None,
+    }
+}
+
+/// Casts the days among values, and times without a zone, if one of them is a moment. Whether there are some.
 fn on_one_clock(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     if values.len() < 2 {
         return false;
@@ -134,7 +158,8 @@ fn on_one_clock(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let Some(moments) = types.iter().flatten().find_map(moments_of) else { return false };
     let mut is_new = false;
     for (value, dtype) in values.into_iter().zip(&types) {
-        if let Some(to) = dtype.as_ref().and_then(|dtype| with_moments(dtype, moments)) {
+        let Some(dtype) = dtype else { continue };
+        if let Some(to) = with_moments(dtype, moments).or_else(|| as_moments(dtype, moments)) {
             cast(value, to);
             is_new = true;
         }
@@ -175,7 +200,7 @@ fn binned(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
     let [_, time, origin] = call.args.as_mut_slice() else { return false };
     match (time.get_type(schema), origin.get_type(schema)) {
         (Ok(moments), Ok(text)) if is_moment(&moments) && is_text(&text) => {
-            cast(origin, moments);
+            *origin = Expr::Cast(Cast::new(Box::new(std::mem::take(origin)), moments));
             true
         }
         _ => on_one_clock(vec![time, origin], schema),
@@ -356,6 +381,39 @@ mod tests {
         // Days alone, and times without a zone, have none.
         assert_true("d = timestamp '2024-03-31 00:00:00'");
         assert_true("coalesce(d, d) = d");
+    }
+
+    #[test]
+    fn days_whose_midnight_is_left_out_or_comes_twice_begin_with_their_first_moment() {
+        let of =
+            |text: &str| format!("arrow_cast('{text}', 'Timestamp(Microsecond, Some(\"Atlantic/Azores\"))')");
+        let row = |first: &str, earlier: &str, day: &str| {
+            format!("select {} as ts, {} as earlier, date '{day}' as d", of(first), of(earlier))
+        };
+        let made = [
+            row("2024-03-31T01:00:00Z", "2024-03-31T00:59:59.999999Z", "2024-03-31"),
+            row("2024-10-27T00:00:00Z", "2024-10-26T23:59:59.999999Z", "2024-10-27"),
+        ];
+        let mut session = session_of(&[&format!("create table t as {}", made.join(" union all "))]);
+        for day in ["2024-03-31", "2024-10-27"] {
+            for moment in ["date '@'", "timestamp '@ 00:00:00'", "d", "d::timestamp"] {
+                for condition in [
+                    "ts >= ? and earlier < ?",
+                    "? = ts",
+                    "ts between ? and ? and earlier not between ? and ?",
+                    "ts in (?, date '2000-01-01')",
+                    "greatest(earlier, ?) = ts",
+                ] {
+                    let condition = condition.replace('?', moment).replace('@', day);
+                    let query = format!("select count(*) from t where d = date '{day}' and {condition}");
+                    assert_eq!(cells(&mut session, &query), [["1"]], "{day}: {condition}");
+                }
+            }
+        }
+        for joined in ["t x join t y on x.ts = y.d", "t x join (select d as ts from t) y using (ts)"] {
+            let query = format!("select count(*) from {joined}");
+            assert_eq!(cells(&mut session, &query), [["2"]], "{joined}");
+        }
     }
 
     #[test]
