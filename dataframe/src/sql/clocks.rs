@@ -6,7 +6,6 @@
 //! as keys of `JOIN .. USING`. `to_timestamp` of a moment shows the clock of its zone, as a cast does.
 
 use super::plans::{columns, projection, with_parts_of};
-use super::times::is_of_times;
 use crate::error::Result;
 use crate::functions::local_times::local_times;
 use crate::functions::zoned_times::zoned_times;
@@ -16,7 +15,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, JoinType, NullEquality, Result as EngineResult};
 use datafusion::logical_expr::expr::{InSubquery, ScalarFunction, SetComparison};
 use datafusion::logical_expr::logical_plan::{Join, Subquery};
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Union};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, Union};
 use std::sync::Arc;
 
 /// Functions whose arguments are values of one type; also those of lists, `array_..`.
@@ -54,8 +53,14 @@ fn on_clocks(mut part: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr
     Ok(Transformed::new_transformed(part, is_new))
 }
 
+/// Whether an operator takes a text beside a time for another time.
+fn is_of_times(operator: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, Minus, NotEq};
+    matches!(operator, Eq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom | Lt | LtEq | Minus | NotEq)
+}
+
 /// Values that are compared, and values of one type.
-fn values_of(part: &mut Expr) -> [Vec<&mut Expr>; 2] {
+pub(super) fn values_of(part: &mut Expr) -> [Vec<&mut Expr>; 2] {
     let values = match part {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_of_times(*op) => {
             vec![left.as_mut(), right.as_mut()]
@@ -127,14 +132,14 @@ fn with_moments(dtype: &DataType, moments: &DataType) -> Option<DataType> {
 fn cast(value: &mut Expr, to: DataType) {
     let given = std::mem::take(value);
     *value = match &to {
-        DataType::Timestamp(unit, Some(zone)) if changes(zone) => zoned_times(given, *unit, zone),
+        DataType::Timestamp(unit, Some(zone)) if has_changes(zone) => zoned_times(given, *unit, zone),
         _ => Expr::Cast(Cast::new(Box::new(given), to)),
     };
 }
 
 /// Whether the clock of a zone may be put forward or back. The cast of the library is right for others, and
 /// its rules know it.
-fn changes(zone: &str) -> bool {
+pub(super) fn has_changes(zone: &str) -> bool {
     zone != "UTC" && !zone.starts_with(['+', '-'])
 }
 
@@ -142,7 +147,7 @@ fn changes(zone: &str) -> bool {
 /// units. `None` for values of another type, and if the library does the same.
 fn as_moments(dtype: &DataType, moments: &DataType) -> Option<DataType> {
     match (dtype, moments) {
-        (DataType::Timestamp(own, None), DataType::Timestamp(unit, Some(zone))) if changes(zone) => {
+        (DataType::Timestamp(own, None), DataType::Timestamp(unit, Some(zone))) if has_changes(zone) => {
             Some(DataType::Timestamp(*own.max(unit), Some(Arc::clone(zone))))
         }
         _ => None,
@@ -253,7 +258,7 @@ fn beside(dtype: Option<&DataType>, moments: Option<&DataType>) -> Option<DataTy
 
 /// The types of a side of a union. Those of UNION BY NAME have the schema of the union, whose types are those
 /// of the first side.
-fn types_of(side: &LogicalPlan) -> Vec<Option<DataType>> {
+pub(super) fn types_of(side: &LogicalPlan) -> Vec<Option<DataType>> {
     match side {
         LogicalPlan::Projection(side) => {
             side.expr.iter().map(|expr| expr.get_type(side.input.schema()).ok()).collect()
@@ -396,7 +401,7 @@ mod tests {
         ];
         let mut session = session_of(&[&format!("create table t as {}", made.join(" union all "))]);
         for day in ["2024-03-31", "2024-10-27"] {
-            for moment in ["date '@'", "timestamp '@ 00:00:00'", "d", "d::timestamp"] {
+            for moment in ["date '@'", "timestamp '@ 00:00:00'", "d", "d::timestamp", "'@'", "'@ 0:00'"] {
                 for condition in [
                     "ts >= ? and earlier < ?",
                     "? = ts",

@@ -1,65 +1,68 @@
 //! Times of statements.
 //!
-//! A text stands for a time without seconds too, `'2024-03-30 6:00'`, where it is cast to one or compared
-//! with one. A moment is read on the clock of its zone, whatever it becomes: the library takes that of UTC
-//! for `ts::timestamp`, and that of the zone for `ts::date`, where it panics near the end of its calendar.
-//! `to_timestamp(text, format)` of the library leaves an hour out that has no minute; it has one here, and
-//! formats of which other parts would be left out are refused.
+//! A text stands for a time without seconds too, `'2024-03-30 6:00'`, where it is cast to one, compared with
+//! one, or a value beside one. A moment is read on the clock of its zone, whatever it becomes: the library
+//! takes that of UTC for `ts::timestamp`, and that of the zone for `ts::date`, where it panics near the end
+//! of its calendar. `to_timestamp(text, format)` of the library leaves an hour out that has no minute; it has
+//! one here, and formats of which other parts would be left out are refused.
 
-use super::plans::with_parts;
+use super::clocks::{has_changes, types_of, values_of};
+use super::plans::{columns, projection, with_parts_of};
 use crate::error::Result;
 use crate::functions::full_formats::{FULL_FORMATS, Parts, behind_minutes, full_formats};
 use crate::functions::full_times::{FULL_TIMES, full_time, full_times};
 use crate::functions::local_times::local_times;
+use crate::functions::zoned_times::zoned_times;
+use crate::value::is_text;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue};
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{InSubquery, ScalarFunction, SetComparison};
+use datafusion::logical_expr::logical_plan::Subquery;
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, cast, lit,
+    BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, Union, cast, lit,
 };
 use std::sync::Arc;
 
 /// The plan whose times are those that statements mean.
 pub(super) fn as_meant(plan: LogicalPlan) -> Result<LogicalPlan> {
-    Ok(with_parts(plan, with_time)?)
+    let changed = plan
+        .transform_up_with_subqueries(|node| with_parts_of(node, &with_time)?.transform_data(with_sides))?;
+    Ok(changed.data)
 }
 
-fn with_time(part: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr>> {
+fn with_time(mut part: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr>> {
     let meant = match &part {
         Expr::Cast(Cast { expr, field }) => of_cast(expr, field.data_type(), false, schema)
             .map(|expr| Expr::Cast(Cast { expr: Box::new(expr), field: field.clone() })),
         Expr::TryCast(TryCast { expr, field }) => of_cast(expr, field.data_type(), true, schema)
             .map(|expr| Expr::TryCast(TryCast { expr: Box::new(expr), field: field.clone() })),
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_of_times(*op) => {
-            beside_times(&[left.as_ref(), right.as_ref()], &part, schema)
-        }
-        Expr::Between(between) => {
-            let values = [between.expr.as_ref(), between.low.as_ref(), between.high.as_ref()];
-            beside_times(&values, &part, schema)
-        }
-        Expr::InList(among) => {
-            let values: Vec<&Expr> = std::iter::once(among.expr.as_ref()).chain(&among.list).collect();
-            beside_times(&values, &part, schema)
-        }
-        Expr::Case(case) => {
-            let whens = case.when_then_expr.iter().map(|(when, _)| when.as_ref());
-            let value = case.expr.as_deref();
-            value.and_then(|value| {
-                let values: Vec<&Expr> = std::iter::once(value).chain(whens).collect();
-                beside_times(&values, &part, schema)
-            })
-        }
-        Expr::ScalarFunction(call) if call.func.name() == "nullif" => {
-            beside_times(&call.args.iter().collect::<Vec<&Expr>>(), &part, schema)
-        }
         Expr::ScalarFunction(call) if matches!(call.func.name(), "date_part" | "date_trunc") => {
             of_part(call, schema)
         }
         Expr::ScalarFunction(call) if is_timestamp(call) => timestamp(call, schema)?,
         _ => None,
     };
-    Ok(meant.map_or_else(|| Transformed::no(part), Transformed::yes))
+    if let Some(meant) = meant {
+        return Ok(Transformed::yes(meant));
+    }
+    let is_new = match &mut part {
+        Expr::InSubquery(InSubquery { expr, subquery, .. })
+        | Expr::SetComparison(SetComparison { expr, subquery, .. }) => beside_rows(expr, subquery, schema)?,
+        Expr::ScalarFunction(call) if call.func.name() == "date_bin" => {
+            beside_times(call.args.iter_mut().skip(1).collect(), schema)
+        }
+        // It makes texts of times beside a text.
+        Expr::ScalarFunction(call) if call.func.name() == "nvl" => false,
+        part => {
+            let mut is_new = false;
+            for values in values_of(part) {
+                is_new |= beside_times(values, schema);
+            }
+            is_new
+        }
+    };
+    Ok(Transformed::new_transformed(part, is_new))
 }
 
 /// The value that is cast in the place of another one; `None` for that one itself. A cast that fails is an
@@ -70,13 +73,21 @@ fn of_cast(value: &Expr, to: &DataType, or_missing: bool, schema: &DFSchema) -> 
             DataType::Timestamp(_, Some(_)),
             DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64,
         ) => Some(local_times(value.clone(), or_missing)),
+        (
+            DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64,
+            DataType::Timestamp(unit, Some(zone)),
+        ) if !or_missing && has_changes(zone) => Some(zoned_times(value.clone(), *unit, zone)),
+        (_, DataType::Timestamp(..)) if !or_missing => in_time(value, to, schema),
         (_, DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) => full_text(value, schema),
         _ => None,
     }
 }
 
-fn is_text(dtype: &DataType) -> bool {
-    matches!(dtype, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+fn is_of_texts(dtype: &DataType) -> bool {
+    match dtype {
+        DataType::Dictionary(_, texts) => is_text(texts),
+        dtype => is_text(dtype),
+    }
 }
 
 /// The texts of a dictionary, which functions of the library refuse; `None` for other values.
@@ -108,46 +119,103 @@ fn full_literal(text: &Expr) -> Option<Expr> {
     Some(Expr::Literal(full, metadata.clone()))
 }
 
-/// Whether an operator takes a text beside a time for another time.
-pub(super) fn is_of_times(operator: Operator) -> bool {
-    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, Minus, NotEq};
-    matches!(operator, Eq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom | Lt | LtEq | Minus | NotEq)
+/// The moment of a literal that is a reading of the clock of a zone, in whole seconds: the cast of the
+/// library fails for readings that the clock leaves out or shows twice. `None` for others, such as those with
+/// a zone.
+fn moment(text: &Expr, time: &DataType) -> Option<Expr> {
+    let (DataType::Timestamp(unit, Some(zone)), Some(text)) = (time, literal(text)) else { return None };
+    let full = full_time(text);
+    let reading = full.as_deref().unwrap_or(text);
+    (has_changes(zone) && is_reading(reading)).then(|| zoned_times(lit(reading), *unit, zone))
 }
 
-/// An expression of these values with full times in the texts of it, if one of the values is a time.
-fn beside_times(values: &[&Expr], whole: &Expr, schema: &DFSchema) -> Option<Expr> {
-    let is_time = |value: &&Expr| matches!(value.get_type(schema), Ok(DataType::Timestamp(..)));
-    if !values.iter().any(is_time) || !values.iter().any(|value| full_text(value, schema).is_some()) {
-        return None;
-    }
-    let make_full = |value: &mut Expr| {
-        if let Some(full) = full_text(value, schema) {
-            *value = full;
-        }
+fn is_reading(text: &str) -> bool {
+    let has_form = |text: &str, form: &str| {
+        let is_right =
+            |(letter, form): (u8, u8)| if form == b'0' { letter.is_ascii_digit() } else { letter == form };
+        text.len() == form.len() && text.bytes().zip(form.bytes()).all(is_right)
     };
-    let mut whole = whole.clone();
-    match &mut whole {
-        Expr::BinaryExpr(BinaryExpr { left, right, .. }) => {
-            make_full(left);
-            make_full(right);
+    ["0000-00-00", "0000-00-00 00:00:00", "0000-00-00T00:00:00"].iter().any(|form| has_form(text, form))
+}
+
+/// A text that stands for another time, as a moment or with full times; `None` for one that is right, and for
+/// other values.
+fn in_time(value: &Expr, time: &DataType, schema: &DFSchema) -> Option<Expr> {
+    moment(value, time).or_else(|| full_text(value, schema))
+}
+
+/// Makes moments, or full times, of the texts among values if one of them is a time. Whether there are some.
+fn beside_times(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let types: Vec<Option<DataType>> = values.iter().map(|value| value.get_type(schema).ok()).collect();
+    let times = types.iter().flatten().filter(|dtype| matches!(dtype, DataType::Timestamp(..)));
+    let times: Vec<&DataType> = times.collect();
+    let of_zone = times.iter().find(|dtype| matches!(dtype, DataType::Timestamp(_, Some(_))));
+    let Some(time) = of_zone.or(times.first()) else { return false };
+    let mut is_new = false;
+    for value in values {
+        if let Some(meant) = in_time(value, time, schema) {
+            *value = meant;
+            is_new = true;
         }
-        Expr::Between(between) => {
-            make_full(&mut between.expr);
-            make_full(&mut between.low);
-            make_full(&mut between.high);
-        }
-        Expr::Case(case) => {
-            case.expr.iter_mut().for_each(|value| make_full(value));
-            case.when_then_expr.iter_mut().for_each(|(when, _)| make_full(when));
-        }
-        Expr::InList(among) => {
-            make_full(&mut among.expr);
-            among.list.iter_mut().for_each(make_full);
-        }
-        Expr::ScalarFunction(call) => call.args.iter_mut().for_each(make_full),
-        _ => return None,
     }
-    Some(whole)
+    is_new
+}
+
+/// Makes full times of the texts that a value is compared with, or of the value. Whether there are some.
+fn beside_rows(value: &mut Expr, rows: &mut Subquery, schema: &DFSchema) -> EngineResult<bool> {
+    let Ok(own) = value.get_type(schema) else { return Ok(false) };
+    let of_rows = rows.subquery.schema().fields().first().map(|field| field.data_type().clone());
+    match (own, of_rows) {
+        (DataType::Timestamp(..), Some(texts))
+            if is_of_texts(&texts) && !has_full_times(&rows.subquery, 0) =>
+        {
+            rows.subquery = with_full_times(Arc::clone(&rows.subquery), &[0])?;
+        }
+        (_, Some(time @ DataType::Timestamp(..))) => match in_time(value, &time, schema) {
+            Some(meant) => *value = meant,
+            None => return Ok(false),
+        },
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// The operator, whose sides have full times in texts that are below times of other sides.
+fn with_sides(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::Union(Union { inputs, schema }) = node else { return Ok(Transformed::no(node)) };
+    let types: Vec<Vec<Option<DataType>>> = inputs.iter().map(|side| types_of(side)).collect();
+    let is_time =
+        |at: usize| types.iter().any(|side| matches!(side.get(at), Some(Some(DataType::Timestamp(..)))));
+    let (mut sides, mut is_new) = (Vec::new(), false);
+    for (side, own) in inputs.into_iter().zip(&types) {
+        let texts = own.iter().enumerate().filter(|(_, dtype)| dtype.as_ref().is_some_and(is_of_texts));
+        let texts = texts.map(|(at, _)| at).filter(|at| is_time(*at) && !has_full_times(&side, *at));
+        let texts: Vec<usize> = texts.collect();
+        is_new |= !texts.is_empty();
+        sides.push(if texts.is_empty() { side } else { with_full_times(side, &texts)? });
+    }
+    Ok(Transformed::new_transformed(LogicalPlan::Union(Union { inputs: sides, schema }), is_new))
+}
+
+/// The rows with full times in the texts of these columns.
+fn with_full_times(rows: Arc<LogicalPlan>, texts: &[usize]) -> EngineResult<Arc<LogicalPlan>> {
+    let rows = Arc::unwrap_or_clone(rows).recompute_schema()?;
+    let exprs = columns(&rows).into_iter().zip(rows.schema().iter()).enumerate();
+    let exprs = exprs.map(|(at, (column, (table, field)))| match full_text(&column, rows.schema()) {
+        Some(full) if texts.contains(&at) => full.alias_qualified(table.cloned(), field.name()),
+        _ => column,
+    });
+    let exprs = exprs.collect();
+    projection(exprs, Arc::new(rows))
+}
+
+/// Whether a column has full times: the plan of a prepared statement comes here again.
+fn has_full_times(rows: &LogicalPlan, at: usize) -> bool {
+    let LogicalPlan::Projection(made) = rows else { return false };
+    made.expr.get(at).is_some_and(|expr| {
+        let value = expr.clone().unalias_nested().data;
+        matches!(value, Expr::ScalarFunction(call) if call.func.name() == FULL_TIMES)
+    })
 }
 
 /// A text with full times; `None` for one that has them, and for other values.
@@ -256,10 +324,23 @@ mod tests {
             ("case n when '2024-03-30 6:00' then 1 else 2 end", "1"),
             ("case s when n then 1 else 2 end", "2"),
             ("nullif(n, '2024-03-30 6:00')", "NULL"),
+            ("greatest(n, '2024-03-30 7:00')", "2024-03-30 07:00:00"),
+            ("least('2024-03-30 5:00', n)", "2024-03-30 05:00:00"),
+            ("nvl2(nullif(n, n), n, '2024-03-30 7:00')", "2024-03-30 07:00:00"),
+            ("case when n is null then n else '2024-03-30 7:00' end", "2024-03-30 07:00:00"),
+            ("case when n is null then n else s end", "2024-03-30 06:05:00"),
+            ("n in (select '2024-03-30 6:00')", "true"),
+            ("'2024-03-30 6:00' in (select x.n from t x)", "true"),
+            ("(select count(*) from t x where x.n = any (select '2024-03-30 6:00')) = 1", "true"),
+            ("(select count(*) from (select x.n from t x union select '2024-03-30 6:00') u) = 1", "true"),
+            ("(select count(*) from (select x.s from t x union select x.n from t x) u) = 2", "true"),
             ("date_trunc('hour', '2024-03-30 6:05')", "2024-03-30 06:00:00"),
+            ("date_bin(interval '1 hour', n, '2024-03-30 5:30')", "2024-03-30 05:30:00"),
             ("extract(minute from s::timestamp)", "5"),
             ("arrow_cast(s, 'Dictionary(Int32, Utf8)')::timestamp", "2024-03-30 06:05:00"),
             ("n < arrow_cast(s, 'Dictionary(Int32, Utf8)')", "true"),
+            ("greatest(n, arrow_cast(s, 'Dictionary(Int32, Utf8)'))", "2024-03-30 06:05:00"),
+            ("n in (select arrow_cast('2024-03-30 6:00', 'Dictionary(Int32, Utf8)'))", "true"),
             ("to_timestamp(arrow_cast(s, 'Dictionary(Int32, Utf8)'))", "2024-03-30 06:05:00"),
         ] {
             assert_value(&mut session, value, expected);
