@@ -5,7 +5,7 @@
 //! or values of one column: within an expression, among the sides of `UNION`, `INTERSECT` and `EXCEPT`, and
 //! as keys of `JOIN .. USING`. `to_timestamp` of a moment shows the clock of its zone, as a cast does.
 
-use super::plans::{columns, projection, with_parts_of};
+use super::plans::{columns, projection, with_parts_of, with_value};
 use crate::error::Result;
 use crate::functions::local_times::local_times;
 use crate::functions::zoned_times::zoned_times;
@@ -39,7 +39,7 @@ pub(super) fn of_moments(plan: LogicalPlan) -> Result<LogicalPlan> {
 fn on_clocks(mut part: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr>> {
     let is_new = match &mut part {
         Expr::InSubquery(InSubquery { expr, subquery, .. })
-        | Expr::SetComparison(SetComparison { expr, subquery, .. }) => beside_rows(expr, subquery, schema),
+        | Expr::SetComparison(SetComparison { expr, subquery, .. }) => beside_rows(expr, subquery, schema)?,
         Expr::ScalarFunction(call) if call.func.name().starts_with("to_timestamp") => shown(call, schema),
         Expr::ScalarFunction(call) if call.func.name() == "date_bin" => binned(call, schema),
         part => {
@@ -172,17 +172,29 @@ fn on_one_clock(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     is_new
 }
 
-/// Casts the value beside the rows of a query if one of both are days, and the others moments.
-fn beside_rows(value: &mut Expr, rows: &Subquery, schema: &DFSchema) -> bool {
-    let Some(rows) = rows.subquery.schema().fields().first() else { return false };
-    match value.get_type(schema) {
-        Ok(own) if is_day(&own) && is_moment(rows.data_type()) => cast(value, rows.data_type().clone()),
-        Ok(own) if is_moment(&own) && is_day(rows.data_type()) => {
-            *value = local_times(std::mem::take(value), false);
-        }
-        _ => return false,
+/// The type of moments that a value has beside others: one for a day, or a reading of their clock.
+fn on_clock_of(dtype: &DataType, others: &DataType) -> Option<DataType> {
+    if !is_moment(others) {
+        return None;
     }
-    true
+    is_day(dtype).then(|| others.clone()).or_else(|| as_moments(dtype, others))
+}
+
+/// Casts the value beside the rows of a query, or these rows, if the others are moments. Whether it does.
+fn beside_rows(value: &mut Expr, rows: &mut Subquery, schema: &DFSchema) -> EngineResult<bool> {
+    let Ok(own) = value.get_type(schema) else { return Ok(false) };
+    let first = rows.subquery.schema().fields().first().map(|field| field.data_type().clone());
+    let Some(of_rows) = first else { return Ok(false) };
+    if let Some(to) = on_clock_of(&own, &of_rows) {
+        cast(value, to);
+        return Ok(true);
+    }
+    let Some(to) = on_clock_of(&of_rows, &own) else { return Ok(false) };
+    rows.subquery = with_value(Arc::clone(&rows.subquery), |mut value, _| {
+        cast(&mut value, to.clone());
+        value
+    })?;
+    Ok(true)
 }
 
 /// Shows a moment on its clock if the call has no zone.
@@ -414,6 +426,19 @@ mod tests {
                     assert_eq!(cells(&mut session, &query), [["1"]], "{day}: {condition}");
                 }
             }
+        }
+        for condition in [
+            "ts in (select d from t)",
+            "d in (select ts from t)",
+            "ts = any (select d from t)",
+            "ts in (select d::timestamp from t)",
+            "ts in (select x.d from t x where x.d >= t.d)",
+            "earlier not in (select d from t)",
+            // The clock shows the midnight of October again.
+            "ts + interval '1 hour' not in (select d from t)",
+        ] {
+            let query = format!("select count(*) from t where {condition}");
+            assert_eq!(cells(&mut session, &query), [["2"]], "{condition}");
         }
         for joined in ["t x join t y on x.ts = y.d", "t x join (select d as ts from t) y using (ts)"] {
             let query = format!("select count(*) from {joined}");

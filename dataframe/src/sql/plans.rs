@@ -7,6 +7,9 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
 use std::sync::Arc;
 
+/// The name of a value in the rows of a subquery.
+const VALUE: &str = "__tharsis_value";
+
 /// The rows with these expressions for columns.
 pub(super) fn projection(exprs: Vec<Expr>, rows: Arc<LogicalPlan>) -> EngineResult<Arc<LogicalPlan>> {
     Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(exprs, rows)?)))
@@ -16,6 +19,18 @@ pub(super) fn projection(exprs: Vec<Expr>, rows: Arc<LogicalPlan>) -> EngineResu
 pub(super) fn columns(plan: &LogicalPlan) -> Vec<Expr> {
     let columns = plan.schema().iter();
     columns.map(|(table, field)| Expr::Column(Column::new(table.cloned(), field.name()))).collect()
+}
+
+/// The rows of a subquery with another value, made of theirs. It has a name of its own: the library shows the
+/// columns of conditions on the row around beside it.
+pub(super) fn with_value(
+    rows: Arc<LogicalPlan>,
+    change: impl Fn(Expr, &DFSchema) -> Expr,
+) -> EngineResult<Arc<LogicalPlan>> {
+    let rows = Arc::unwrap_or_clone(rows).recompute_schema()?;
+    let values = columns(&rows).into_iter().map(|value| change(value, rows.schema()).alias(VALUE));
+    let values = values.collect();
+    projection(values, Arc::new(rows))
 }
 
 /// The plan with other parts of expressions, whose types the schema tells. The columns of operators keep
