@@ -7,7 +7,7 @@
 //! one here, and formats of which other parts would be left out are refused.
 
 use super::clocks::{has_changes, types_of, values_of};
-use super::plans::{columns, projection, with_parts_of};
+use super::plans::{columns, projection, with_parts_of, with_value};
 use crate::error::Result;
 use crate::functions::full_formats::{FULL_FORMATS, Parts, behind_minutes, full_formats};
 use crate::functions::full_times::{FULL_TIMES, full_time, full_times};
@@ -169,7 +169,9 @@ fn beside_rows(value: &mut Expr, rows: &mut Subquery, schema: &DFSchema) -> Engi
         (DataType::Timestamp(..), Some(texts))
             if is_of_texts(&texts) && !has_full_times(&rows.subquery, 0) =>
         {
-            rows.subquery = with_full_times(Arc::clone(&rows.subquery), &[0])?;
+            rows.subquery = with_value(Arc::clone(&rows.subquery), |text, schema| {
+                full_text(&text, schema).unwrap_or(text)
+            })?;
         }
         (_, Some(time @ DataType::Timestamp(..))) => match in_time(value, &time, schema) {
             Some(meant) => *value = meant,
@@ -332,6 +334,7 @@ mod tests {
             ("n in (select '2024-03-30 6:00')", "true"),
             ("'2024-03-30 6:00' in (select x.n from t x)", "true"),
             ("(select count(*) from t x where x.n = any (select '2024-03-30 6:00')) = 1", "true"),
+            ("(select count(*) from t x where x.n in (select y.s from t y where y.s >= x.s)) = 0", "true"),
             ("(select count(*) from (select x.n from t x union select '2024-03-30 6:00') u) = 1", "true"),
             ("(select count(*) from (select x.s from t x union select x.n from t x) u) = 2", "true"),
             ("date_trunc('hour', '2024-03-30 6:05')", "2024-03-30 06:00:00"),
