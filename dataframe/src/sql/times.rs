@@ -24,6 +24,9 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
+/// Functions that cast their first argument, to days among other types.
+const CASTS: [&str; 5] = ["arrow_cast", "arrow_try_cast", "cast_to_type", "to_date", "try_cast_to_type"];
+
 /// The plan whose times are those that statements mean.
 pub(super) fn as_meant(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan
@@ -41,6 +44,8 @@ fn with_time(mut part: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr
             of_part(call, schema)
         }
         Expr::ScalarFunction(call) if is_timestamp(call) => timestamp(call, schema)?,
+        Expr::ScalarFunction(call) if CASTS.contains(&call.func.name()) => to_days(call, &part, schema),
+        Expr::ScalarFunction(call) if call.func.name() == "to_local_time" => shown(call, schema),
         _ => None,
     };
     if let Some(meant) = meant {
@@ -234,6 +239,28 @@ fn of_part(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     full_text(time, schema).map(|time| call.func.call(vec![part.clone(), time]))
 }
 
+fn is_moment(value: &Expr, schema: &DFSchema) -> bool {
+    matches!(value.get_type(schema), Ok(DataType::Timestamp(_, Some(_))))
+}
+
+/// A call that makes days of moments, as a cast of them does: from the readings of their clock.
+fn to_days(call: &ScalarFunction, whole: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let (moment, others) = call.args.split_first()?;
+    let is_of_days = matches!(whole.get_type(schema), Ok(DataType::Date32 | DataType::Date64));
+    if !is_of_days || !is_moment(moment, schema) {
+        return None;
+    }
+    let readings = local_times(moment.clone(), call.func.name().contains("try_"));
+    Some(call.func.call(std::iter::once(readings).chain(others.iter().cloned()).collect()))
+}
+
+/// The reading of a moment's clock, for which the function of the library panics near the end of its
+/// calendar.
+fn shown(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let [moment] = call.args.as_slice() else { return None };
+    is_moment(moment, schema).then(|| local_times(moment.clone(), false))
+}
+
 fn is_timestamp(call: &ScalarFunction) -> bool {
     let name = call.func.name();
     name.starts_with("to_timestamp") || name == "to_unixtime"
@@ -366,6 +393,9 @@ mod tests {
             ("ts::date", "2024-03-31"),
             ("ts::timestamp::date", "2024-03-31"),
             ("try_cast(ts as timestamp)::date", "2024-03-31"),
+            ("to_date(ts)", "2024-03-31"),
+            ("arrow_cast(ts, 'Date32')", "2024-03-31"),
+            ("to_local_time(ts)", "2024-03-31 00:30:00"),
             ("ts::time", "00:30:00"),
             ("ts::timestamp::time", "00:30:00"),
             ("ts::timestamp", "2024-03-31 00:30:00"),
@@ -386,6 +416,11 @@ mod tests {
             session
                 .run(&format!("create or replace table t as select {moment} as ts from m"))
                 .expect("a table");
+            assert_value(&mut session, "arrow_try_cast(ts, 'Date32') is null", "true");
+            for value in ["arrow_cast(ts, 'Date32')", "to_date(ts)", "to_local_time(ts)"] {
+                let error = session.run(&format!("select {value} from t")).expect_err("no such time");
+                assert_eq!(error.class(), "ValueError", "{value}: {error}");
+            }
             for kind in ["timestamp", "date"] {
                 assert_value(&mut session, &format!("try_cast(ts as {kind}) is null"), "true");
                 let error = session.run(&format!("select ts::{kind} from t")).expect_err("no such time");
