@@ -61,13 +61,12 @@ pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
     registry.register_udf(full_formats::function())?;
     registry.register_udf(full_times::function())?;
     registry.register_udf(only_row::function())?;
-    registry.register_udf(zoned_times::function())?;
     // Its name elsewhere.
     let sign = ScalarUDF::clone(&datafusion::functions::math::signum()).with_aliases(["sign"]);
     registry.register_udf(Arc::new(sign))?;
     let functions = arithmetic::functions().into_iter().chain(checked::functions());
     let functions = functions.chain(spread::functions()).chain(local_times::functions());
-    for function in functions.chain(time_spans::functions()) {
+    for function in functions.chain(zoned_times::functions()).chain(time_spans::functions()) {
         registry.register_udf(function)?;
     }
     Ok(())

@@ -15,31 +15,38 @@ use datafusion::logical_expr::{
 use std::sync::{Arc, OnceLock};
 
 /// Times of a zone, counted in a unit, at which its clock shows readings: days, or times without a zone.
-pub(crate) fn zoned_times(readings: Expr, unit: TimeUnit, zone: &Arc<str>) -> Expr {
-    let readings = expr_fn::cast(readings, DataType::Timestamp(unit, None));
-    let ticks = function().call(vec![readings, lit(zone.as_ref())]);
+/// Those that no calendar has are errors, or missing.
+pub(crate) fn zoned_times(readings: Expr, unit: TimeUnit, zone: &Arc<str>, or_missing: bool) -> Expr {
+    let [or_error, or_null] = functions();
+    let without_zone = DataType::Timestamp(unit, None);
+    let ticks = if or_missing {
+        or_null.call(vec![expr_fn::try_cast(readings, without_zone), lit(zone.as_ref())])
+    } else {
+        or_error.call(vec![expr_fn::cast(readings, without_zone), lit(zone.as_ref())])
+    };
     expr_fn::cast(ticks, DataType::Timestamp(unit, Some(Arc::clone(zone))))
 }
 
-/// The function, of which a process has one.
-pub(super) fn function() -> Arc<ScalarUDF> {
-    static FUNCTION: OnceLock<Arc<ScalarUDF>> = OnceLock::new();
-    let made = || {
+/// The functions, of which a process has one each.
+pub(super) fn functions() -> [Arc<ScalarUDF>; 2] {
+    static FUNCTIONS: OnceLock<[Arc<ScalarUDF>; 2]> = OnceLock::new();
+    let made = |or_missing| {
         let signature = Signature::user_defined(Volatility::Immutable);
-        Arc::new(ScalarUDF::from(TimeOfReading { signature }))
+        Arc::new(ScalarUDF::from(TimeOfReading { signature, or_missing }))
     };
-    Arc::clone(FUNCTION.get_or_init(made))
+    FUNCTIONS.get_or_init(|| [made(false), made(true)]).clone()
 }
 
 /// The number of the time, in the unit of the reading, since 1970.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TimeOfReading {
     signature: Signature,
+    or_missing: bool,
 }
 
 impl ScalarUDFImpl for TimeOfReading {
     fn name(&self) -> &str {
-        "tharsis_time_of_reading"
+        if self.or_missing { "tharsis_try_time_of_reading" } else { "tharsis_time_of_reading" }
     }
 
     fn signature(&self) -> &Signature {
@@ -75,9 +82,13 @@ impl ScalarUDFImpl for TimeOfReading {
                     || format!("no time of zone {zone} has the reading {reading}, in 1/{per_second} s");
                 ticks_of_reading(reading, per_second, clock).ok_or_else(|| Error::Value(text()))
             };
-            let times = readings.as_primitive::<Int64Type>().iter();
-            let times = times.map(|reading| reading.map(time).transpose());
-            let times: Int64Array = times.collect::<std::result::Result<_, Error>>()?;
+            let readings = readings.as_primitive::<Int64Type>().iter();
+            let times: Int64Array = if self.or_missing {
+                readings.map(|reading| ticks_of_reading(reading?, per_second, clock)).collect()
+            } else {
+                let times = readings.map(|reading| reading.map(time).transpose());
+                times.collect::<std::result::Result<_, Error>>()?
+            };
             let times: ArrayRef = Arc::new(times);
             Ok(times)
         })

@@ -132,7 +132,7 @@ fn with_moments(dtype: &DataType, moments: &DataType) -> Option<DataType> {
 fn cast(value: &mut Expr, to: DataType) {
     let given = std::mem::take(value);
     *value = match &to {
-        DataType::Timestamp(unit, Some(zone)) if has_changes(zone) => zoned_times(given, *unit, zone),
+        DataType::Timestamp(unit, Some(zone)) if has_changes(zone) => zoned_times(given, *unit, zone, false),
         _ => Expr::Cast(Cast::new(Box::new(given), to)),
     };
 }
@@ -444,6 +444,28 @@ mod tests {
             let query = format!("select count(*) from {joined}");
             assert_eq!(cells(&mut session, &query), [["2"]], "{joined}");
         }
+    }
+
+    #[test]
+    fn try_cast_reads_what_casts_read() {
+        let mut session = session_of(&[
+            "set time zone = 'Atlantic/Azores'",
+            "create table t as select date '2024-03-31' as d union all select date '2024-10-27'",
+        ]);
+        for day in ["d", "d::timestamp", "arrow_cast(d, 'Date64')", "'2024-03-31'", "'2024-10-27 0:00'"] {
+            let same = format!("try_cast({day} as timestamptz) = {day}::timestamptz");
+            let query = format!("select count(*) from t where {same}");
+            assert_eq!(cells(&mut session, &query), [["2"]], "{same}");
+        }
+        for missing in ["nullif(d, d)", "nullif(d, d)::timestamp", "'2024-13-27'"] {
+            let query = format!("select count(*) from t where try_cast({missing} as timestamptz) is null");
+            assert_eq!(cells(&mut session, &query), [["2"]], "{missing}");
+        }
+        let missing = "select count(nullif(d, d)::timestamptz) from t";
+        assert_eq!(cells(&mut session, missing), [["0"]]);
+        let no_rows =
+            "select count(d::timestamptz), count(try_cast(d as timestamptz)) from t where d is null";
+        assert_eq!(cells(&mut session, no_rows), [["0", "0"]]);
     }
 
     #[test]

@@ -81,9 +81,9 @@ fn of_cast(value: &Expr, to: &DataType, or_missing: bool, schema: &DFSchema) -> 
         (
             DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64,
             DataType::Timestamp(unit, Some(zone)),
-        ) if !or_missing && has_changes(zone) => Some(zoned_times(value.clone(), *unit, zone)),
-        (_, DataType::Timestamp(..)) if !or_missing => in_time(value, to, schema),
-        (_, DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) => full_text(value, schema),
+        ) if has_changes(zone) => Some(zoned_times(value.clone(), *unit, zone, or_missing)),
+        (_, DataType::Timestamp(..)) => in_time(value, to, or_missing, schema),
+        (_, DataType::Date32 | DataType::Date64) => full_text(value, schema),
         _ => None,
     }
 }
@@ -127,11 +127,11 @@ fn full_literal(text: &Expr) -> Option<Expr> {
 /// The moment of a literal that is a reading of the clock of a zone, in whole seconds: the cast of the
 /// library fails for readings that the clock leaves out or shows twice. `None` for others, such as those with
 /// a zone.
-fn moment(text: &Expr, time: &DataType) -> Option<Expr> {
+fn moment(text: &Expr, time: &DataType, or_missing: bool) -> Option<Expr> {
     let (DataType::Timestamp(unit, Some(zone)), Some(text)) = (time, literal(text)) else { return None };
     let full = full_time(text);
     let reading = full.as_deref().unwrap_or(text);
-    (has_changes(zone) && is_reading(reading)).then(|| zoned_times(lit(reading), *unit, zone))
+    (has_changes(zone) && is_reading(reading)).then(|| zoned_times(lit(reading), *unit, zone, or_missing))
 }
 
 fn is_reading(text: &str) -> bool {
@@ -145,8 +145,8 @@ fn is_reading(text: &str) -> bool {
 
 /// A text that stands for another time, as a moment or with full times; `None` for one that is right, and for
 /// other values.
-fn in_time(value: &Expr, time: &DataType, schema: &DFSchema) -> Option<Expr> {
-    moment(value, time).or_else(|| full_text(value, schema))
+fn in_time(value: &Expr, time: &DataType, or_missing: bool, schema: &DFSchema) -> Option<Expr> {
+    moment(value, time, or_missing).or_else(|| full_text(value, schema))
 }
 
 /// Makes moments, or full times, of the texts among values if one of them is a time. Whether there are some.
@@ -158,7 +158,7 @@ fn beside_times(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let Some(time) = of_zone.or(times.first()) else { return false };
     let mut is_new = false;
     for value in values {
-        if let Some(meant) = in_time(value, time, schema) {
+        if let Some(meant) = in_time(value, time, false, schema) {
             *value = meant;
             is_new = true;
         }
@@ -178,7 +178,7 @@ fn beside_rows(value: &mut Expr, rows: &mut Subquery, schema: &DFSchema) -> Engi
                 full_text(&text, schema).unwrap_or(text)
             })?;
         }
-        (_, Some(time @ DataType::Timestamp(..))) => match in_time(value, &time, schema) {
+        (_, Some(time @ DataType::Timestamp(..))) => match in_time(value, &time, false, schema) {
             Some(meant) => *value = meant,
             None => return Ok(false),
         },

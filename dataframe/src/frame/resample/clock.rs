@@ -73,7 +73,7 @@ impl Clock {
     pub(super) fn time(&self, reading: Expr) -> Expr {
         match self {
             Clock::Plain => reading,
-            Clock::Wall(zone) => zoned_times(reading, TimeUnit::Nanosecond, zone),
+            Clock::Wall(zone) => zoned_times(reading, TimeUnit::Nanosecond, zone, false),
             Clock::Even(_) => {
                 let greenwich = DataType::Timestamp(TimeUnit::Nanosecond, Some("+00:00".into()));
                 cast(cast(reading, greenwich), self.dtype())
