@@ -164,7 +164,7 @@ fn on_one_clock(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let mut is_new = false;
     for (value, dtype) in values.into_iter().zip(&types) {
         let Some(dtype) = dtype else { continue };
-        if let Some(to) = with_moments(dtype, moments).or_else(|| as_moments(dtype, moments)) {
+        if let Some(to) = beside(Some(dtype), Some(moments)) {
             cast(value, to);
             is_new = true;
         }
@@ -224,7 +224,8 @@ fn binned(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
     }
 }
 
-/// The operator whose sides have moments in the place of days that the other sides' moments meet.
+/// The operator whose sides have moments in the place of days, and of times without a zone, that the other
+/// sides' moments meet.
 fn with_sides(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
     match node {
         LogicalPlan::Union(union) => united(union),
@@ -263,9 +264,10 @@ fn united(union: Union) -> EngineResult<Transformed<LogicalPlan>> {
     Ok(Transformed::new_transformed(LogicalPlan::Union(union), is_new))
 }
 
-/// The type that days have beside moments; `None` for other types.
+/// The type that days, and readings of a clock, have beside moments; `None` for other types.
 fn beside(dtype: Option<&DataType>, moments: Option<&DataType>) -> Option<DataType> {
-    with_moments(dtype?, moments?)
+    let (dtype, moments) = (dtype?, moments?);
+    with_moments(dtype, moments).or_else(|| as_moments(dtype, moments))
 }
 
 /// The types of a side of a union. Those of UNION BY NAME have the schema of the union, whose types are those
@@ -338,6 +340,7 @@ fn is_set_operation(join: &Join) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use crate::sql::SqlSession;
     use crate::sql::small_tables::{cells, session_of};
 
     #[test]
@@ -400,8 +403,8 @@ mod tests {
         assert_true("coalesce(d, d) = d");
     }
 
-    #[test]
-    fn days_whose_midnight_is_left_out_or_comes_twice_begin_with_their_first_moment() {
+    /// A table of days whose midnight is left out or comes twice, and of moments about it.
+    fn days_of_the_azores() -> SqlSession {
         let of =
             |text: &str| format!("arrow_cast('{text}', 'Timestamp(Microsecond, Some(\"Atlantic/Azores\"))')");
         let row = |first: &str, earlier: &str, day: &str| {
@@ -411,7 +414,12 @@ mod tests {
             row("2024-03-31T01:00:00Z", "2024-03-31T00:59:59.999999Z", "2024-03-31"),
             row("2024-10-27T00:00:00Z", "2024-10-26T23:59:59.999999Z", "2024-10-27"),
         ];
-        let mut session = session_of(&[&format!("create table t as {}", made.join(" union all "))]);
+        session_of(&[&format!("create table t as {}", made.join(" union all "))])
+    }
+
+    #[test]
+    fn days_whose_midnight_is_left_out_or_comes_twice_begin_with_their_first_moment() {
+        let mut session = days_of_the_azores();
         for day in ["2024-03-31", "2024-10-27"] {
             for moment in ["date '@'", "timestamp '@ 00:00:00'", "d", "d::timestamp", "'@'", "'@ 0:00'"] {
                 for condition in [
@@ -432,6 +440,9 @@ mod tests {
             "d in (select ts from t)",
             "ts = any (select d from t)",
             "ts in (select d::timestamp from t)",
+            "d::timestamp in (select ts from t)",
+            "ts = any (select d::timestamp from t)",
+            "earlier not in (select d::timestamp from t)",
             "ts in (select x.d from t x where x.d >= t.d)",
             "earlier not in (select d from t)",
             // The clock shows the midnight of October again.
@@ -440,9 +451,39 @@ mod tests {
             let query = format!("select count(*) from t where {condition}");
             assert_eq!(cells(&mut session, &query), [["2"]], "{condition}");
         }
-        for joined in ["t x join t y on x.ts = y.d", "t x join (select d as ts from t) y using (ts)"] {
-            let query = format!("select count(*) from {joined}");
-            assert_eq!(cells(&mut session, &query), [["2"]], "{joined}");
+    }
+
+    #[test]
+    fn sides_of_operators_are_on_the_clock_of_their_moments() {
+        let mut session = days_of_the_azores();
+        for day in ["d", "d::timestamp"] {
+            for joined in [
+                "t x join (select @ as day from t) y on x.ts = y.day",
+                "t x join (select @ as ts from t) y using (ts)",
+                "(select @ as ts from t) x join t y using (ts)",
+                "(select @ as ts from t) x natural join (select ts from t) y",
+            ] {
+                let query = format!("select count(*) from {joined}").replace('@', day);
+                assert_eq!(cells(&mut session, &query), [["2"]], "{joined}");
+            }
+            for (rows, count) in [
+                ("select ts as x from t union all select @ from t", "4"),
+                ("select ts as x from t union select @ from t", "2"),
+                ("select @ as x from t union select ts from t", "2"),
+                ("select @ as x from t union by name select ts as x from t", "2"),
+                ("select ts as x from t intersect select @ from t", "2"),
+                ("select @ as x from t intersect select ts from t", "2"),
+                ("select @ as x from t intersect all select ts from t", "2"),
+                ("select @ as x from t except select earlier from t", "2"),
+                ("select @ as x from t except all select earlier from t", "2"),
+            ] {
+                // The rows are moments of this zone, also those of the first side.
+                let of_zone = "min(arrow_typeof(x)) like '%Atlantic/Azores%'";
+                let query = format!("select count(*), {of_zone} from ({rows}) s").replace('@', day);
+                assert_eq!(cells(&mut session, &query), [[count, "true"]], "{query}");
+            }
+            let rows = format!("select ts from t except select {day} from t");
+            assert_eq!(cells(&mut session, &rows), Vec::<Vec<String>>::new(), "{rows}");
         }
     }
 
