@@ -20,6 +20,7 @@ pub(crate) mod time_spans;
 pub(crate) mod whole;
 mod window_values;
 mod windows;
+pub(crate) mod zoned_texts;
 pub(crate) mod zoned_times;
 
 pub(crate) use moments::{kurtosis, skewness};
@@ -61,6 +62,7 @@ pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
     registry.register_udf(full_formats::function())?;
     registry.register_udf(full_times::function())?;
     registry.register_udf(only_row::function())?;
+    registry.register_udf(zoned_texts::function())?;
     // Its name elsewhere.
     let sign = ScalarUDF::clone(&datafusion::functions::math::signum()).with_aliases(["sign"]);
     registry.register_udf(Arc::new(sign))?;

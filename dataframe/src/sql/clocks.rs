@@ -488,6 +488,32 @@ mod tests {
     }
 
     #[test]
+    fn texts_of_columns_stand_for_their_first_moment() {
+        let mut session = days_of_the_azores();
+        let made = "create table s as select '2024-03-31' as x union all select '2024-10-27 0:00:00.0'";
+        cells(&mut session, made);
+        cells(&mut session, "set time zone = 'Atlantic/Azores'");
+        for rows in [
+            "t join s on t.ts = s.x",
+            "t, s where ts >= x and earlier < x",
+            "t, s where ts = x::timestamptz",
+            "t, s where ts = try_cast(x as timestamptz)",
+            "t where ts in (select x from s)",
+            "s where x in (select ts from t)",
+            "(select ts from t union select x from s) u",
+            "(select x from s union select ts from t) u",
+            "t where ts in ('2024-03-31 00:00:00.0', '2024-10-27 00:00:00.0')",
+        ] {
+            let query = format!("select count(*) from {rows}");
+            assert_eq!(cells(&mut session, &query), [["2"]], "{rows}");
+        }
+        let prepared = "prepare p(text) as select count(*) from t where ts >= $1 and earlier < $1";
+        cells(&mut session, prepared);
+        assert_eq!(cells(&mut session, "execute p('2024-10-27')"), [["1"]]);
+        assert_eq!(cells(&mut session, "execute p('2024-03-31')"), [["1"]]);
+    }
+
+    #[test]
     fn try_cast_reads_what_casts_read() {
         let mut session = session_of(&[
             "set time zone = 'Atlantic/Azores'",

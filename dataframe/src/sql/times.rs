@@ -1,10 +1,13 @@
 //! Times of statements.
 //!
 //! A text stands for a time without seconds too, `'2024-03-30 6:00'`, where it is cast to one, compared with
-//! one, or a value beside one. A moment is read on the clock of its zone, whatever it becomes: the library
-//! takes that of UTC for `ts::timestamp`, and that of the zone for `ts::date`, where it panics near the end
-//! of its calendar. `to_timestamp(text, format)` of the library leaves an hour out that has no minute; it has
-//! one here, and formats of which other parts would be left out are refused.
+//! one, or a value beside one. Of a reading that the clock of a zone leaves out or shows twice it is the
+//! first moment; the cast of the library fails for it.
+//!
+//! A moment is read on the clock of its zone, whatever it becomes: the library takes that of UTC for
+//! `ts::timestamp`, and that of the zone for `ts::date`, where it panics near the end of its calendar.
+//! `to_timestamp(text, format)` of the library leaves an hour out that has no minute; it has one here, and
+//! formats of which other parts would be left out are refused.
 
 use super::clocks::{has_changes, types_of, values_of};
 use super::plans::{columns, projection, with_parts_of, with_value};
@@ -12,8 +15,10 @@ use crate::error::Result;
 use crate::functions::full_formats::{FULL_FORMATS, Parts, behind_minutes, full_formats};
 use crate::functions::full_times::{FULL_TIMES, full_time, full_times};
 use crate::functions::local_times::local_times;
+use crate::functions::zoned_texts::{ZONED_TEXTS, zoned_text, zoned_texts};
 use crate::functions::zoned_times::zoned_times;
 use crate::value::is_text;
+use arrow::array::timezone::Tz;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue};
@@ -106,22 +111,28 @@ fn of_dictionary(value: &Expr, schema: &DFSchema) -> Option<Expr> {
 /// Texts with full times; `None` for texts that have them.
 fn full(texts: &Expr) -> Option<Expr> {
     match texts {
-        Expr::Literal(..) => full_literal(texts),
+        Expr::Literal(..) => other_literal(texts, full_time),
         // The plan of a view comes here again.
-        Expr::ScalarFunction(call) if call.func.name() == FULL_TIMES => None,
+        texts if is_made(texts) => None,
         texts => Some(full_times(texts.clone())),
     }
 }
 
-fn full_literal(text: &Expr) -> Option<Expr> {
+/// Whether texts are made here of others.
+fn is_made(texts: &Expr) -> bool {
+    matches!(texts, Expr::ScalarFunction(call) if [FULL_TIMES, ZONED_TEXTS].contains(&call.func.name()))
+}
+
+/// A literal with another text; `None` for one whose text stays, and for other values.
+fn other_literal(text: &Expr, other: impl Fn(&str) -> Option<String>) -> Option<Expr> {
     let Expr::Literal(value, metadata) = text else { return None };
-    let full = match value {
-        ScalarValue::Utf8(Some(text)) => ScalarValue::Utf8(Some(full_time(text)?)),
-        ScalarValue::LargeUtf8(Some(text)) => ScalarValue::LargeUtf8(Some(full_time(text)?)),
-        ScalarValue::Utf8View(Some(text)) => ScalarValue::Utf8View(Some(full_time(text)?)),
+    let other = match value {
+        ScalarValue::Utf8(Some(text)) => ScalarValue::Utf8(Some(other(text)?)),
+        ScalarValue::LargeUtf8(Some(text)) => ScalarValue::LargeUtf8(Some(other(text)?)),
+        ScalarValue::Utf8View(Some(text)) => ScalarValue::Utf8View(Some(other(text)?)),
         _ => return None,
     };
-    Some(Expr::Literal(full, metadata.clone()))
+    Some(Expr::Literal(other, metadata.clone()))
 }
 
 /// The moment of a literal that is a reading of the clock of a zone, in whole seconds: the cast of the
@@ -146,16 +157,41 @@ fn is_reading(text: &str) -> bool {
 /// A text that stands for another time, as a moment or with full times; `None` for one that is right, and for
 /// other values.
 fn in_time(value: &Expr, time: &DataType, or_missing: bool, schema: &DFSchema) -> Option<Expr> {
-    moment(value, time, or_missing).or_else(|| full_text(value, schema))
+    moment(value, time, or_missing).or_else(|| match time {
+        DataType::Timestamp(_, Some(zone)) if has_changes(zone) => of_zone(value, zone, schema),
+        _ => full_text(value, schema),
+    })
+}
+
+/// A text that stands for one moment of a zone; `None` for one that does, and for other values.
+fn of_zone(value: &Expr, zone: &Arc<str>, schema: &DFSchema) -> Option<Expr> {
+    let full = full_text(value, schema);
+    let zoned = match full.as_ref().unwrap_or(value) {
+        text @ Expr::Literal(..) => {
+            let clock: Option<Tz> = zone.parse().ok();
+            clock.and_then(|clock| other_literal(text, |text| zoned_text(text, clock)))
+        }
+        // The plan of a view comes here again.
+        Expr::ScalarFunction(call) if call.func.name() == ZONED_TEXTS => None,
+        texts if texts.get_type(schema).is_ok_and(|dtype| is_text(&dtype)) => {
+            Some(zoned_texts(texts.clone(), zone))
+        }
+        _ => None,
+    };
+    zoned.or(full)
+}
+
+/// The time that a text beside values of these types stands for: a moment, if one of them is.
+fn time_among<'a>(types: impl Iterator<Item = &'a DataType>) -> Option<&'a DataType> {
+    let times: Vec<&DataType> = types.filter(|dtype| matches!(dtype, DataType::Timestamp(..))).collect();
+    let of_zone = times.iter().find(|dtype| matches!(dtype, DataType::Timestamp(_, Some(_))));
+    of_zone.or(times.first()).copied()
 }
 
 /// Makes moments, or full times, of the texts among values if one of them is a time. Whether there are some.
 fn beside_times(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let types: Vec<Option<DataType>> = values.iter().map(|value| value.get_type(schema).ok()).collect();
-    let times = types.iter().flatten().filter(|dtype| matches!(dtype, DataType::Timestamp(..)));
-    let times: Vec<&DataType> = times.collect();
-    let of_zone = times.iter().find(|dtype| matches!(dtype, DataType::Timestamp(_, Some(_))));
-    let Some(time) = of_zone.or(times.first()) else { return false };
+    let Some(time) = time_among(types.iter().flatten()) else { return false };
     let mut is_new = false;
     for value in values {
         if let Some(meant) = in_time(value, time, false, schema) {
@@ -166,16 +202,16 @@ fn beside_times(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     is_new
 }
 
-/// Makes full times of the texts that a value is compared with, or of the value. Whether there are some.
+/// Makes times of the texts that a value is compared with, or of the value. Whether there are some.
 fn beside_rows(value: &mut Expr, rows: &mut Subquery, schema: &DFSchema) -> EngineResult<bool> {
     let Ok(own) = value.get_type(schema) else { return Ok(false) };
     let of_rows = rows.subquery.schema().fields().first().map(|field| field.data_type().clone());
     match (own, of_rows) {
-        (DataType::Timestamp(..), Some(texts))
-            if is_of_texts(&texts) && !has_full_times(&rows.subquery, 0) =>
+        (time @ DataType::Timestamp(..), Some(texts))
+            if is_of_texts(&texts) && !has_times(&rows.subquery, 0) =>
         {
             rows.subquery = with_value(Arc::clone(&rows.subquery), |text, schema| {
-                full_text(&text, schema).unwrap_or(text)
+                in_time(&text, &time, false, schema).unwrap_or(text)
             })?;
         }
         (_, Some(time @ DataType::Timestamp(..))) => match in_time(value, &time, false, schema) {
@@ -187,42 +223,45 @@ fn beside_rows(value: &mut Expr, rows: &mut Subquery, schema: &DFSchema) -> Engi
     Ok(true)
 }
 
-/// The operator, whose sides have full times in texts that are below times of other sides.
+/// The operator, whose sides have times in texts that are below times of other sides.
 fn with_sides(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
     let LogicalPlan::Union(Union { inputs, schema }) = node else { return Ok(Transformed::no(node)) };
     let types: Vec<Vec<Option<DataType>>> = inputs.iter().map(|side| types_of(side)).collect();
-    let is_time =
-        |at: usize| types.iter().any(|side| matches!(side.get(at), Some(Some(DataType::Timestamp(..)))));
+    let times = (0..schema.fields().len())
+        .map(|at| time_among(types.iter().filter_map(|side| side.get(at)?.as_ref())));
+    let times: Vec<Option<&DataType>> = times.collect();
     let (mut sides, mut is_new) = (Vec::new(), false);
     for (side, own) in inputs.into_iter().zip(&types) {
-        let texts = own.iter().enumerate().filter(|(_, dtype)| dtype.as_ref().is_some_and(is_of_texts));
-        let texts = texts.map(|(at, _)| at).filter(|at| is_time(*at) && !has_full_times(&side, *at));
-        let texts: Vec<usize> = texts.collect();
-        is_new |= !texts.is_empty();
-        sides.push(if texts.is_empty() { side } else { with_full_times(side, &texts)? });
+        let to = own.iter().zip(&times).enumerate().map(|(at, (dtype, time))| {
+            time.filter(|_| dtype.as_ref().is_some_and(is_of_texts) && !has_times(&side, at))
+        });
+        let to: Vec<Option<&DataType>> = to.collect();
+        let has_texts = to.iter().any(Option::is_some);
+        is_new |= has_texts;
+        sides.push(if has_texts { with_times(side, &to)? } else { side });
     }
     Ok(Transformed::new_transformed(LogicalPlan::Union(Union { inputs: sides, schema }), is_new))
 }
 
-/// The rows with full times in the texts of these columns.
-fn with_full_times(rows: Arc<LogicalPlan>, texts: &[usize]) -> EngineResult<Arc<LogicalPlan>> {
+/// The rows with the times that the texts of some columns stand for.
+fn with_times(rows: Arc<LogicalPlan>, times: &[Option<&DataType>]) -> EngineResult<Arc<LogicalPlan>> {
     let rows = Arc::unwrap_or_clone(rows).recompute_schema()?;
     let exprs = columns(&rows).into_iter().zip(rows.schema().iter()).enumerate();
-    let exprs = exprs.map(|(at, (column, (table, field)))| match full_text(&column, rows.schema()) {
-        Some(full) if texts.contains(&at) => full.alias_qualified(table.cloned(), field.name()),
-        _ => column,
+    let exprs = exprs.map(|(at, (column, (table, field)))| {
+        let time = times.get(at).copied().flatten();
+        match time.and_then(|time| in_time(&column, time, false, rows.schema())) {
+            Some(meant) => meant.alias_qualified(table.cloned(), field.name()),
+            None => column,
+        }
     });
     let exprs = exprs.collect();
     projection(exprs, Arc::new(rows))
 }
 
-/// Whether a column has full times: the plan of a prepared statement comes here again.
-fn has_full_times(rows: &LogicalPlan, at: usize) -> bool {
+/// Whether a column has times made here: the plan of a prepared statement comes here again.
+fn has_times(rows: &LogicalPlan, at: usize) -> bool {
     let LogicalPlan::Projection(made) = rows else { return false };
-    made.expr.get(at).is_some_and(|expr| {
-        let value = expr.clone().unalias_nested().data;
-        matches!(value, Expr::ScalarFunction(call) if call.func.name() == FULL_TIMES)
-    })
+    made.expr.get(at).is_some_and(|expr| is_made(&expr.clone().unalias_nested().data))
 }
 
 /// A text with full times; `None` for one that has them, and for other values.
@@ -364,6 +403,10 @@ mod tests {
             ("(select count(*) from t x where x.n in (select y.s from t y where y.s >= x.s)) = 0", "true"),
             ("(select count(*) from (select x.n from t x union select '2024-03-30 6:00') u) = 1", "true"),
             ("(select count(*) from (select x.s from t x union select x.n from t x) u) = 2", "true"),
+            (
+                "(select max(u.n) from (select x.n from t x union select x.s from t x) u)",
+                "2024-03-30 06:05:00",
+            ),
             ("date_trunc('hour', '2024-03-30 6:05')", "2024-03-30 06:00:00"),
             ("date_bin(interval '1 hour', n, '2024-03-30 5:30')", "2024-03-30 05:30:00"),
             ("extract(minute from s::timestamp)", "5"),
