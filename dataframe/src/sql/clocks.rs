@@ -428,6 +428,9 @@ mod tests {
                     "ts between ? and ? and earlier not between ? and ?",
                     "ts in (?, date '2000-01-01')",
                     "greatest(earlier, ?) = ts",
+                    "cast_to_type(?, ts) = ts",
+                    "arrow_cast(?, 'Timestamp(Microsecond, Some(\"Atlantic/Azores\"))') = ts",
+                    "arrow_try_cast(?, 'Timestamp(Second, Some(\"Atlantic/Azores\"))') = ts",
                 ] {
                     let condition = condition.replace('?', moment).replace('@', day);
                     let query = format!("select count(*) from t where d = date '{day}' and {condition}");

@@ -29,7 +29,7 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
-/// Functions that cast their first argument, to days among other types.
+/// Functions that cast their first argument, to days and times among other types.
 const CASTS: [&str; 5] = ["arrow_cast", "arrow_try_cast", "cast_to_type", "to_date", "try_cast_to_type"];
 
 /// The plan whose times are those that statements mean.
@@ -49,7 +49,7 @@ fn with_time(mut part: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr
             of_part(call, schema)
         }
         Expr::ScalarFunction(call) if is_timestamp(call) => timestamp(call, schema)?,
-        Expr::ScalarFunction(call) if CASTS.contains(&call.func.name()) => to_days(call, &part, schema),
+        Expr::ScalarFunction(call) if CASTS.contains(&call.func.name()) => cast_by_call(call, &part, schema),
         Expr::ScalarFunction(call) if call.func.name() == "to_local_time" => shown(call, schema),
         _ => None,
     };
@@ -282,15 +282,16 @@ fn is_moment(value: &Expr, schema: &DFSchema) -> bool {
     matches!(value.get_type(schema), Ok(DataType::Timestamp(_, Some(_))))
 }
 
-/// A call that makes days of moments, as a cast of them does: from the readings of their clock.
-fn to_days(call: &ScalarFunction, whole: &Expr, schema: &DFSchema) -> Option<Expr> {
-    let (moment, others) = call.args.split_first()?;
-    let is_of_days = matches!(whole.get_type(schema), Ok(DataType::Date32 | DataType::Date64));
-    if !is_of_days || !is_moment(moment, schema) {
+/// A call that casts, of the value that a cast takes in the place of its argument. Texts have formats in
+/// `to_date`.
+fn cast_by_call(call: &ScalarFunction, whole: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let (value, others) = call.args.split_first()?;
+    let (name, to) = (call.func.name(), whole.get_type(schema).ok()?);
+    if name == "to_date" && !is_moment(value, schema) {
         return None;
     }
-    let readings = local_times(moment.clone(), call.func.name().contains("try_"));
-    Some(call.func.call(std::iter::once(readings).chain(others.iter().cloned()).collect()))
+    let value = of_cast(value, &to, name.contains("try_"), schema)?;
+    Some(call.func.call(std::iter::once(value).chain(others.iter().cloned()).collect()))
 }
 
 /// The reading of a moment's clock, for which the function of the library panics near the end of its
@@ -438,6 +439,12 @@ mod tests {
             ("try_cast(ts as timestamp)::date", "2024-03-31"),
             ("to_date(ts)", "2024-03-31"),
             ("arrow_cast(ts, 'Date32')", "2024-03-31"),
+            ("arrow_cast(ts, 'Timestamp(Microsecond, None)')", "2024-03-31 00:30:00"),
+            ("arrow_try_cast(ts, 'Timestamp(Second, None)')", "2024-03-31 00:30:00"),
+            ("cast_to_type(ts, timestamp '2024-01-01 00:00:00')", "2024-03-31 00:30:00"),
+            ("try_cast_to_type(ts, timestamp '2024-01-01 00:00:00')", "2024-03-31 00:30:00"),
+            ("cast_to_type(timestamp '2024-03-31 00:30:00', ts) = ts", "true"),
+            ("arrow_cast('2024-03-31 0:30', 'Timestamp(Second, None)')", "2024-03-31 00:30:00"),
             ("to_local_time(ts)", "2024-03-31 00:30:00"),
             ("ts::time", "00:30:00"),
             ("ts::timestamp::time", "00:30:00"),
@@ -447,6 +454,20 @@ mod tests {
             ("ts::timestamp = timestamp '2024-03-31 00:30:00'", "true"),
         ] {
             assert_value(&mut session, value, expected);
+        }
+    }
+
+    #[test]
+    fn the_library_casts_to_zones_whose_clock_is_never_changed() {
+        let mut session = SqlSession::default();
+        session.run("create table t as select date '2024-03-31' as d, '2024-03-31' as s").expect("a table");
+        for (zone, is_changed) in [("UTC", false), ("+02:00", false), ("Europe/Berlin", true)] {
+            session.run(&format!("set time zone = '{zone}'")).expect("a zone");
+            for (value, function) in [("d", "tharsis_time_of_reading"), ("s", "tharsis_zoned_texts")] {
+                let plan =
+                    session.run(&format!("explain select {value}::timestamptz from t")).expect("a plan");
+                assert_eq!(plan.concat().concat().contains(function), is_changed, "{zone}: {plan:?}");
+            }
         }
     }
 
