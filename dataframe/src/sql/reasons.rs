@@ -62,6 +62,18 @@ pub(super) fn told(error: Error, words: &Words<'_>, state: &SessionState) -> Tol
     }
 }
 
+/// Beginning of an error of columns that have one name.
+const TWO_COLUMNS: &str = "two columns ";
+
+fn two_columns(name: &str) -> Error {
+    Error::Value(format!("{TWO_COLUMNS}{name:?}; give one of them another name, with AS"))
+}
+
+/// Whether an error of a statement is one of columns that have one name.
+pub(super) fn is_of_two_columns(error: &Error) -> bool {
+    matches!(error.root(), Error::Value(text) if text.starts_with(TWO_COLUMNS))
+}
+
 /// A name that nothing has.
 fn of_name(text: &str, state: &SessionState) -> Option<Told> {
     let name = |before: &str, after: &str| Some(text.strip_prefix(before)?.split_once(after)?.0);
@@ -101,8 +113,7 @@ fn of_name(text: &str, state: &SessionState) -> Option<Told> {
         both.rsplit_once(" and unqualified field name ").map(|(_, name)| name)
     });
     if let Some(name) = double {
-        let text = format!("two columns {name:?}; give one of them another name, with AS");
-        return Some(Told::plain(Error::Value(text)));
+        return Some(Told::plain(two_columns(name)));
     }
     if let Some(zone) = name("no time zone \"", "\"") {
         return Some(Told::of_name(Error::Value(text.to_owned()), zone));
@@ -206,8 +217,7 @@ fn of_rule(text: &str) -> Option<Told> {
         return Some(Told::marked(Error::Value(text), Mark::Condition { column }));
     }
     if let Some((_, [first, _])) = of_one_name(text) {
-        let column = in_sql(first);
-        return value(format!("two columns {column:?}; give one of them another name, with AS"));
+        return Some(Told::plain(two_columns(&in_sql(first))));
     }
     if text.starts_with("Cannot access field at argument") {
         return value(

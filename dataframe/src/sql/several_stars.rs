@@ -4,6 +4,7 @@
 //! they could get tags (`namesakes`). So the columns that each `*` means are asked for, and the statement is
 //! planned once more with their names; queries within others come first.
 
+use super::reasons::is_of_two_columns;
 use super::words::Words;
 use crate::error::Result;
 use datafusion::common::Column;
@@ -26,6 +27,9 @@ pub(super) async fn planned(state: &SessionState, text: &str) -> Result<LogicalP
         Ok(plan) => return Ok(plan),
         Err(error) => error,
     };
+    if !is_of_two_columns(&error) {
+        return Err(error);
+    }
     match written(state, text).await {
         Some(written) => {
             let plan = super::planned(state, &written).await.map_err(|_| error)?;
@@ -190,8 +194,10 @@ fn with_several(body: &SetExpr) -> Option<&Select> {
 
 #[cfg(test)]
 mod tests {
-    use crate::sql::SqlAnswer;
-    use crate::sql::small_tables::{cells, session_of};
+    use super::is_of_two_columns;
+    use crate::engine::{block_on, on_deep_stack};
+    use crate::sql::small_tables::{cells, session_of, three_columns};
+    use crate::sql::{self, SqlAnswer};
 
     #[test]
     fn several_stars_give_their_columns_each() {
@@ -232,5 +238,23 @@ mod tests {
         assert!(error.to_string().starts_with("line 1, column 18: no table \"nope\""), "{error}");
         let error = session.run("create table w as select *, * from u").expect_err("a table");
         assert!(error.to_string().contains("two columns \"a\""), "{error}");
+    }
+    #[test]
+    fn only_errors_of_two_columns_lead_to_a_second_plan() {
+        let state = three_columns().context.state();
+        for (query, expected) in [
+            ("select *, * from t", true),
+            ("select *, a + 1, * from t where c > 5 order by a", true),
+            ("select *, t.* from t join u using (a)", true),
+            ("select count(*) from (select *, * from t) x", true),
+            ("select t.*, u.* from t join u on t.a = u.a where nothing = 1", false),
+            ("select *, * from t where nothing = 1", false),
+            ("select *, * from nope", false),
+            ("select *, * from", false),
+        ] {
+            let planned = on_deep_stack(|| block_on(sql::planned(&state, query)));
+            let error = planned.expect_err(query);
+            assert_eq!(is_of_two_columns(&error), expected, "{query}: {error}");
+        }
     }
 }
