@@ -9,7 +9,7 @@ use super::namesakes::hidden;
 use super::value_names::{item_name, own_name, set_name, text, unnested};
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, Ident, OrderBy, Query, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor,
-    Visit, VisitMut, VisitorMut,
+    Visit, VisitMut, VisitorMut, With,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -21,13 +21,16 @@ const COUNT: &str = "count(*)";
 pub(super) fn write_labels(statement: &mut (impl Visit + VisitMut)) {
     let tables = Tables::of(statement);
     // It never breaks off.
-    let _whole = VisitMut::visit(statement, &mut Labels { tables, around: vec![0], unnamed: 0 });
+    let mut labels = Labels { tables, around: vec![0], clauses: Vec::new(), unnamed: 0 };
+    let _whole = VisitMut::visit(statement, &mut labels);
 }
 
 struct Labels {
     tables: Tables,
-    /// Expressions around the part that is visited, within each query in FROM.
+    /// Expressions around the part that is visited, within each query in FROM and WITH.
     around: Vec<usize>,
+    /// The WITH of each query around, whose tables have been visited.
+    clauses: Vec<Option<With>>,
     /// Queries in FROM that have got a name.
     unnamed: usize,
 }
@@ -65,12 +68,23 @@ impl VisitorMut for Labels {
     }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        for rows in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
+        // Queries read these tables by name, also one that stands for a value.
+        let mut with = query.with.take();
+        self.around.push(0);
+        for rows in with.iter_mut().flat_map(|with| &mut with.cte_tables) {
             if let Some(names) = self.name_query(&mut rows.query) {
                 name_columns(&mut rows.alias, names);
             }
+            VisitMut::visit(rows, self)?;
         }
+        self.around.pop();
+        self.clauses.push(with);
         self.name_query(query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        query.with = self.clauses.pop().flatten();
         ControlFlow::Continue(())
     }
 
@@ -214,6 +228,20 @@ mod tests {
             ("with x as (select max(a) from t) select * from x", &["max(a)"]),
             ("select a + 1 from t union all select 7 order by \"a + 1\" desc", &["a + 1"]),
             ("select q.s.x, s.x + 1 from (select {'x': a} as s from t) q", &["x", "s.x + 1"]),
+            // Tables of WITH within subqueries that stand for a value.
+            ("select (with x as (select a::bigint from t) select max(a) from x)", &["max(a)"]),
+            (
+                "select b from t where a in (with x as (select sum(a) from u) select \"sum(a)\" - 9 from x)",
+                &["b"],
+            ),
+            (
+                "select b from t where exists (with x as (select a + 1 from t) select \"a + 1\" from x)",
+                &["b"],
+            ),
+            (
+                "select (with x as (with y as (select a::bigint from t) select a::int from y) select min(a) from x)",
+                &["min(a)"],
+            ),
         ] {
             assert_eq!(answer(&mut session, query).0, names, "{query}");
         }
