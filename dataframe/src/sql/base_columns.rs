@@ -156,7 +156,7 @@ impl VisitorMut for Reads<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::sql::small_tables::{rows_in, session_of};
+    use crate::sql::small_tables::{answer, rows_in, session_of};
     use crate::sql::{SqlAnswer, SqlSession};
 
     fn session() -> SqlSession {
@@ -245,6 +245,8 @@ mod tests {
     fn queries_around_know_the_names_of_values() {
         let mut session = session();
         let first = "select v, ts::date from t order by extract(hour from ts) limit 1";
+        let beside =
+            "select r.*, t.ts::date from t join r on t.v = r.v order by extract(hour from t.ts) limit 1";
         for (query, expected) in [
             ("select ts from (#first)", "2024-03-31"),
             ("select ts from ((#first)) x", "2024-03-31"),
@@ -256,9 +258,20 @@ mod tests {
                  union all select 9, date '2020-01-01' order by ts, v",
                 "9 1 2 3",
             ),
+            ("with x as (#beside) select ts from x", "2024-03-31"),
+            ("select \"ts\" from (#beside) x", "2024-03-31"),
+            ("select v from (#beside) x where ts > date '2024-01-01' and x.ts is not null order by ts", "2"),
+            (
+                "select ts from (select * from (#beside) x) y group by ts having max(ts) is not null",
+                "2024-03-31",
+            ),
         ] {
-            let query = query.replace("#first", first);
+            let query = query.replace("#first", first).replace("#beside", beside);
             assert_eq!(first_words(&mut session, &query), expected, "{query}");
+        }
+        for (values, names) in [("ts, v", ["ts", "v"]), ("ts is null, ts::text", ["ts IS NULL", "ts"])] {
+            let query = format!("select {values} from ({beside}) x");
+            assert_eq!(answer(&mut session, &query).0, names, "{query}");
         }
     }
 }

@@ -5,11 +5,11 @@
 
 use super::base_columns::{hide_keys, read_in_expressions};
 use super::fields::Tables;
-use super::namesakes::hidden;
+use super::namesakes::{hidden, plain_name};
 use super::value_names::{item_name, own_name, set_name, text, unnested};
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, Ident, OrderBy, Query, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor,
-    Visit, VisitMut, VisitorMut, With,
+    Visit, VisitMut, VisitorMut, With, visit_expressions_mut,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -110,7 +110,7 @@ impl Labels {
     ) -> Option<(Vec<String>, BTreeSet<String>)> {
         let (names, apart) = match body {
             SetExpr::Select(select) => {
-                let names: Option<Vec<String>> = select.projection.iter().map(item_name).collect();
+                let names: Option<Vec<String>> = select.projection.iter().map(name).collect();
                 let apart = self.name_all(select, order);
                 let is_each_other =
                     |names: &Vec<String>| names.iter().collect::<BTreeSet<_>>().len() == names.len();
@@ -141,7 +141,7 @@ impl Labels {
         }
         let unnamed = select.projection.iter().filter_map(|item| self.unnamed(item));
         let borrowed: BTreeMap<String, String> =
-            unnamed.filter_map(|expr| Some((own_name(expr)?, text(unnested(expr))))).collect();
+            unnamed.filter_map(|expr| Some((own_name(expr)?, label(expr)))).collect();
         let apart = if borrowed.is_empty() {
             BTreeSet::new()
         } else {
@@ -150,7 +150,7 @@ impl Labels {
         for item in &mut select.projection {
             if let Some(expr) = self.unnamed(item) {
                 let name = own_name(expr).filter(|name| !apart.contains(name));
-                let name = name.unwrap_or_else(|| text(unnested(expr)));
+                let name = name.unwrap_or_else(|| label(expr));
                 set_name(item, name);
             }
         }
@@ -168,6 +168,30 @@ impl Labels {
         };
         (!is_named).then_some(expr)
     }
+}
+
+/// The name of a value; `None` for those of several columns.
+fn name(item: &SelectItem) -> Option<String> {
+    match item {
+        SelectItem::UnnamedExpr(expr) => Some(own_name(expr).unwrap_or_else(|| label(expr))),
+        item => item_name(item),
+    }
+}
+
+/// An expression as it is written. Names in it may have got tags (`letters`).
+fn label(expr: &Expr) -> String {
+    let mut expr = unnested(expr).clone();
+    let plain = |name: &mut Ident| name.value = plain_name(&name.value).to_owned();
+    // It never breaks off.
+    let _whole = visit_expressions_mut(&mut expr, |part| {
+        match part {
+            Expr::Identifier(name) => plain(name),
+            Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(plain),
+            _ => {}
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    text(&expr)
 }
 
 /// Gives the columns of a query their names, if its alias has none for them.

@@ -5,6 +5,9 @@
 //! with the name of the column at this place, and at others of the same query where it has the same table
 //! before it. Columns of the rows around a subquery are not among those that the library knows there.
 //!
+//! A value of a query in FROM or WITH may have a hidden name (`base_columns`). It is meant by its plain one
+//! in the same way.
+//!
 //! The library tells the places of columns in some clauses only. Where it tells none, each place of the name
 //! is asked for: the statement is planned with a name there that no column has, and the error says which
 //! columns are known at this place, aliases among them. A place may be right as it stands, by a column of the
@@ -12,7 +15,7 @@
 //! places, the last one in the order of planning is the mistake.
 
 use super::column_names::{Behind, each_name};
-use super::namesakes::Doubles;
+use super::namesakes::{Doubles, hidden, plain_name};
 use super::unknown_keys::plan_of;
 use datafusion::common::{Column, DataFusionError, SchemaError, Span};
 use datafusion::execution::SessionState;
@@ -36,7 +39,7 @@ pub(super) struct Letters {
     plans: usize,
 }
 
-/// The only column whose name differs in letters alone from one that there is not.
+/// The only column that is meant by a name that there is not: a hidden one, or one of other letters.
 pub(super) fn meant(error: &DataFusionError) -> Option<String> {
     meant_by(error, missing(error)?)
 }
@@ -61,18 +64,20 @@ fn asked_place(error: &DataFusionError) -> Option<usize> {
     missing(error)?.strip_prefix(ASKED)?.parse().ok()
 }
 
-/// The only column whose name differs in letters alone from this one, which is none itself, at the place of
-/// an error.
+/// The only column that has this name hidden, or whose name differs in letters alone from this one, which is
+/// none itself, at the place of an error.
 fn meant_by(error: &DataFusionError, name: &str) -> Option<String> {
     let DataFusionError::SchemaError(inner, _) = error.find_root() else { return None };
     let SchemaError::FieldNotFound { field, valid_fields } = &**inner else { return None };
     let of_table = valid_fields.iter().filter(|known| is_of_table(known, field));
-    let same = of_table.filter(|known| known.name.to_lowercase() == name);
-    let same: BTreeSet<&str> = same.map(|known| known.name.as_str()).collect();
-    match same.into_iter().collect::<Vec<_>>().as_slice() {
-        [only] if *only != name => Some((*only).to_owned()),
-        _ => None,
-    }
+    let known: BTreeSet<&str> = of_table.map(|known| known.name.as_str()).collect();
+    let only = |is_meant: &dyn Fn(&str) -> bool| {
+        let mut meant = known.iter().filter(|known| is_meant(known));
+        meant.next().filter(|_| meant.next().is_none())
+    };
+    let of_name = only(&|known| plain_name(known) == name).filter(|only| **only == hidden(name));
+    let of_letters = || only(&|known| known.to_lowercase() == name).filter(|only| **only != name);
+    of_name.or_else(of_letters).map(|only| (*only).to_owned())
 }
 
 impl Letters {
@@ -188,9 +193,12 @@ impl Letters {
         let span = Span::try_from_sqlparser_span(ident.span)?;
         let is_within = |place: &Span| place.start <= span.start && span.end <= place.end;
         let found = self.names.iter().find(|(place, name)| {
-            ident.quote_style.is_none()
-                && is_within(place)
-                && name.to_lowercase() == ident.value.to_lowercase()
+            let name = plain_name(name);
+            let is_same = match ident.quote_style {
+                None => name.to_lowercase() == ident.value.to_lowercase(),
+                Some(_) => name == ident.value,
+            };
+            is_same && is_within(place)
         });
         found.map(|(_, name)| name.as_str())
     }
