@@ -377,7 +377,6 @@ mod tests {
                 "least(@, ts) = m",
                 "nvl2(ts, @, ts) = m",
                 "@ = any([ts, m])",
-                "m = any([date '2024-01-01', @])",
                 "array_position([ts, m], @) = 2",
                 "(select count(*) from t x join t y on x.ts > y.d and x.m = y.@) = 1",
                 "(select count(*) from t x where x.ts >= @) = 1",

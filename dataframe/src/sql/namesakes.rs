@@ -320,10 +320,10 @@ mod tests {
             let mut session = SqlSession::default();
             let query = format!("select 1 as \"{name}\", 2 as a, 3 as \"{name}\"");
             assert_eq!(answer(&mut session, &query).0, [name, "a", name]);
-            let query = format!("select *, b as \"{name}\" from '{path}'");
+            let query = format!("select *, b as \"{name}\" from read_csv('{path}')");
             assert_eq!(answer(&mut session, &query).0, [name, "b", name]);
             session
-                .run(&format!("create table t as select \"{name}\", b as a from '{path}'"))
+                .run(&format!("create table t as select \"{name}\", b as a from read_csv('{path}')"))
                 .expect("a table");
             assert_eq!(answer(&mut session, "select * from t").0, [name, "a"]);
             assert_eq!(session.run("describe t").expect("columns")[0][0], name);

@@ -6,7 +6,7 @@
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DataFusionError, Diagnostic, Result as EngineResult, SchemaError, Span};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Projection};
 use datafusion::sql::parser::Statement;
 use std::collections::HashSet;
 
@@ -29,15 +29,21 @@ fn check(node: &LogicalPlan) -> EngineResult<()> {
     };
     node.apply_expressions(|expr| {
         expr.apply(|part| match part {
-            Expr::Column(column)
-                if column.relation.is_some() && !rows.schema().is_column_from_schema(column) =>
-            {
+            Expr::Column(column) if column.relation.is_some() && !is_there(column, rows) => {
                 Err(unknown(column, rows))
             }
             _ => Ok(TreeNodeRecursion::Continue),
         })
     })?;
     Ok(())
+}
+
+/// Whether rows have a column, shown or not. The library leaves all keys that are not shown as they are if
+/// one of them is no column.
+fn is_there(column: &Column, rows: &LogicalPlan) -> bool {
+    let is_hidden = |shown: &Projection| shown.input.schema().is_column_from_schema(column);
+    rows.schema().is_column_from_schema(column)
+        || matches!(rows, LogicalPlan::Projection(shown) if is_hidden(shown))
 }
 
 /// The error of a column that rows have not, as of one that planning has looked for.
