@@ -6,7 +6,8 @@
 //! node without room passes the request on to the next one that the owner named.
 //!
 //! A copy that was only read is evicted when room is needed. If the one that is kept goes, with its node or
-//! its disk, the owner has the node with the next one keep that, by the same messages.
+//! its disk, the owner has the node with the next one keep that, by a [`DrainMessage::CopyMove`] of its own
+//! without an answer.
 //!
 //! The owner keeps no state of this. The node that drains tells it again of copies that are still there, and
 //! the owner asks the same nodes in the same order: a node that is reading the copy already ignores it.
@@ -100,8 +101,7 @@ impl Node {
         self.route(first, Message::Drain(message), out);
     }
 
-    /// The copy of a node has become the first one of an own object. A node that has lost it meanwhile may
-    /// read it from here, if there is one.
+    /// The copy of a node has become the first one of an own object.
     pub(super) fn copy_is_value(
         &mut self,
         holder: NodeId,
@@ -137,8 +137,16 @@ impl Node {
 impl Node {
     /// An owner wants a copy kept here.
     fn copy_offered(&mut self, offer: Offer, out: &mut Vec<Action>) {
-        let Offer { reference: RefId { object, .. }, len, from, .. } = offer;
+        let Offer { reference: RefId { object, owner }, len, from, .. } = offer;
         if self.moves.under_way.contains_key(&object) {
+            return;
+        }
+        if from == owner && !self.view.is_draining(owner) {
+            // The copy here has become the first one, or its owner is about to hear that it was evicted. An
+            // answer could come when the owner has dropped all copies, and count as one that is there.
+            if self.copy_len(object).is_some() {
+                self.store.promote(object);
+            }
             return;
         }
         if self.drain.is_draining() || !self.view.knows(from) && self.copy_len(object).is_none() {
