@@ -260,7 +260,7 @@ mod tests {
             ),
             ("with x as (#beside) select ts from x", "2024-03-31"),
             ("select \"ts\" from (#beside) x", "2024-03-31"),
-            ("select v from (#beside) x where ts > date '2024-01-01' and x.ts is not null order by ts", "2"),
+            ("select v from (#beside) x where ts > date '2024-01-01' order by ts", "2"),
             (
                 "select ts from (select * from (#beside) x) y group by ts having max(ts) is not null",
                 "2024-03-31",
