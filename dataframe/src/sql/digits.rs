@@ -7,32 +7,19 @@
 //! `1 + 0` and other texts that are the same number for all rows, which the library computes later.
 
 use super::overflow::with_check;
+use super::plans::with_parts_of;
 use crate::error::Result;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue};
 use datafusion::logical_expr::expr_fn::cast;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
 use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
 
 /// The plan whose roundings of decimals have their types from the beginning.
 pub(super) fn with_digits(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let changed = plan.transform_up_with_subqueries(|node| {
-        let schema = merge_schema(&node.inputs());
-        let names = NamePreserver::new(&node);
-        let changed = node.map_expressions(|expr| {
-            // The names of its parts are those of columns, and they cannot be preserved.
-            if matches!(expr, Expr::GroupingSet(_)) {
-                return Ok(Transformed::no(expr));
-            }
-            let name = names.save(&expr);
-            let changed = expr.transform_up(|part| Ok(with_literal(part, &schema)))?;
-            Ok(if changed.transformed { changed.update_data(|expr| name.restore(expr)) } else { changed })
-        })?;
-        if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
-    })?;
+    let with_literals = |part: Expr, schema: &DFSchema| Ok(with_literal(part, schema));
+    let changed = plan.transform_up_with_subqueries(|node| with_parts_of(node, &with_literals))?;
     Ok(changed.data)
 }
 
