@@ -496,7 +496,7 @@ fn nearest_text(label: &str, known: &[String]) -> String {
 }
 
 /// The known name that is most like `name`, if any is like it at all.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let (same, known): (Vec<&str>, Vec<&str>) = known.partition(|known| known.eq_ignore_ascii_case(name));
     if let Some(&same) = same.first() {
         return Some(same);

@@ -20,7 +20,7 @@
 //! | executors | `execute` |
 //! | plans as texts, before and after a run; progress | `explain`, `metrics`, `progress`, `bar` |
 //! | the library alone, for comparisons | `library` |
-//! | programs as data | [`protocol`] |
+//! | parts for programs as data | `for_programs` |
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -32,6 +32,8 @@ mod engine_future;
 mod error;
 mod execute;
 mod explain;
+#[doc(hidden)]
+pub mod for_programs;
 mod frame;
 mod functions;
 mod leaf_plan;
@@ -41,7 +43,6 @@ mod metrics;
 mod planning;
 mod progress;
 mod promotion;
-pub mod protocol;
 mod read;
 mod registered;
 mod repr;

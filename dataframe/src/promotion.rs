@@ -287,7 +287,10 @@ pub(crate) fn of_column(types: &[DataType]) -> Result<Option<DataType>> {
 }
 
 /// The type that holds values of all these types.
-pub(crate) fn common_type(types: &[DataType]) -> Result<DataType> {
+///
+/// # Errors
+/// No type holds the values of all.
+pub fn common_type(types: &[DataType]) -> Result<DataType> {
     let Some(first) = types.first() else {
         return Err(Error::Value("there is no column for this".to_owned()));
     };

@@ -244,7 +244,7 @@ impl Native for String {
 }
 
 /// Whether values of a type are texts.
-pub(crate) fn is_text(dtype: &DataType) -> bool {
+pub fn is_text(dtype: &DataType) -> bool {
     matches!(dtype, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 

@@ -119,6 +119,7 @@ pub const FORMS: &[Form] = &[
             "arrow",
             "rustyline",
             "tharsis_dataframe",
+            "tharsis_frame_programs",
             "tharsis_graph",
             "tharsis_kernels",
             "tharsis_learn",

@@ -3,7 +3,7 @@
 use crate::commands::{Size, Started};
 use std::sync::Arc;
 use tharsis::frame;
-use tharsis_dataframe::protocol::{Failure, PlaceRequest, Places};
+use tharsis_frame_programs::{Failure, PlaceRequest, Places};
 
 impl Places for Started {
     fn executor(&self, request: &PlaceRequest) -> Result<Arc<dyn frame::Executor>, Failure> {

@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde_json::Value as Json;
 use std::path::Path;
 pub use tharsis_dataframe::STORAGE_VARIABLES;
-use tharsis_dataframe::protocol as frames;
 use tharsis_dataframe::{SqlSession, sql_stream};
+use tharsis_frame_programs as frames;
 
 /// Answers statements of SQL, one a line of standard input, as an engine of a runner of SQL logic tests.
 ///

@@ -82,13 +82,13 @@ thread_local! {
 }
 
 /// Has [`default_executor`] give this executor on this thread, until the binding is dropped.
-pub(crate) fn bind(executor: Arc<dyn Executor>) -> Binding {
+pub fn bind(executor: Arc<dyn Executor>) -> Binding {
     Binding(BOUND.replace(Some(executor)))
 }
 
 /// An executor of the current thread, and the one that it had before.
 #[must_use = "the executor is bound until this is dropped"]
-pub(crate) struct Binding(Option<Arc<dyn Executor>>);
+pub struct Binding(Option<Arc<dyn Executor>>);
 
 impl Drop for Binding {
     fn drop(&mut self) {

@@ -31,8 +31,8 @@ mod target;
 
 pub(crate) use csv::DATE_TIME;
 pub(crate) use node::WriteExec;
-pub use options::{Compression, WriteOptions};
-pub(crate) use options::{FileFormat, FileSpec};
+pub(crate) use options::FileSpec;
+pub use options::{Compression, FileFormat, WriteOptions};
 pub(crate) use partitions::NULL_FOLDER;
 pub(crate) use staged::Staged;
 
@@ -44,7 +44,7 @@ use report::Written;
 use std::sync::Arc;
 use stored::StoredTarget;
 use target::Target;
-pub(crate) use target::unique;
+pub use target::unique;
 
 impl DataFrame {
     /// Writes all rows to a Parquet file, with the index if it has names. A path that ends with `/` is a

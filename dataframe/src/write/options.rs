@@ -121,10 +121,14 @@ impl WriteOptions {
 
 /// The format of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum FileFormat {
+pub enum FileFormat {
+    /// Arrow's IPC.
     Arrow,
+    /// Lines of fields.
     Csv,
+    /// Lines of objects.
     Json,
+    /// Parquet.
     Parquet,
 }
 

@@ -273,7 +273,7 @@ pub(super) fn sync(path: &Path) -> std::io::Result<()> {
 }
 
 /// A name that no other process and no other attempt has.
-pub(crate) fn unique() -> String {
+pub fn unique() -> String {
     format!("{:x}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish())
 }
 
