@@ -76,7 +76,7 @@ impl DataFrame {
         executor: &dyn Executor,
     ) -> Result<()> {
         let path = path_of(database)?;
-        let frame = crate::write::written(self.frame()?, None)?;
+        let frame = crate::frame::written(self.frame()?, None)?;
         let rows = execute(&frame.output()?, executor)?.0;
         // An empty file is a database without tables. Who makes it may remove it again, nobody else.
         let is_own = std::fs::File::create_new(path).is_ok();

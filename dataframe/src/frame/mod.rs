@@ -50,6 +50,7 @@ mod time_labels;
 mod values;
 mod wide;
 mod window;
+mod writing;
 mod zones;
 
 pub use aggregate::Aggregate;
@@ -82,6 +83,8 @@ pub use reshape::Melt;
 pub use window::{
     Ends, Ewm, FillLimit, LimitArea, LimitDirection, NaOption, Rank, RankMethod, Rolling, SpanRolling,
 };
+#[cfg(feature = "sqlite")]
+pub(crate) use writing::written;
 
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute, plan_stages};

@@ -40,10 +40,10 @@ pub enum Compression {
 #[must_use]
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
-    pub(super) compression: Option<Compression>,
+    pub(crate) compression: Option<Compression>,
     pub(super) row_group_rows: Option<usize>,
-    pub(super) partition_cols: Vec<String>,
-    pub(super) index: Option<bool>,
+    pub(crate) partition_cols: Vec<String>,
+    pub(crate) index: Option<bool>,
     pub(super) text: TextForm,
 }
 
@@ -149,7 +149,7 @@ impl FileFormat {
 
     /// The compression for a path, of those that the format has. A reader goes by the ending of the path, so
     /// a text is not written otherwise unless that is asked for.
-    pub(super) fn compression(self, asked: Option<Compression>, path: &str) -> Result<Compression> {
+    pub(crate) fn compression(self, asked: Option<Compression>, path: &str) -> Result<Compression> {
         let found = match (asked, self) {
             (Some(asked), _) => asked,
             (None, FileFormat::Arrow) => Compression::None,

@@ -22,7 +22,7 @@ use tokio::io::AsyncWriteExt;
 
 /// The place in a store that a frame is written to, and that beside it in which tasks put their files. What
 /// is left there goes with it.
-pub(super) struct StoredTarget {
+pub(crate) struct StoredTarget {
     /// The path that the user gave.
     path: String,
     /// The URL of the store.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// The place that a frame is written to, and the folder beside it in which that happens. What is left in the
 /// folder goes with it.
-pub(super) struct Target {
+pub(crate) struct Target {
     /// The path that the user gave.
     path: String,
     whole: PathBuf,
