@@ -2,7 +2,7 @@
 
 use super::{Bound, Compiled, Leaf, Scratch, Source, chain, chain_input, operand, sources};
 use crate::chunk::Buffer;
-use crate::cpu::{self, Kernel};
+use crate::cpu::{self, Kernel, Level};
 use crate::dtype::DType;
 use crate::element::{Bool, CastFrom, Element};
 use crate::error::KernelError;
@@ -235,6 +235,7 @@ struct ShortSums<'a, T, const W: usize> {
 
 impl<T: Number, const W: usize> Kernel for ShortSums<'_, T, W> {
     type Output = ();
+    const LEVEL: Level = Level::Avx2;
 
     #[inline(always)]
     fn run(self) {

@@ -2,7 +2,7 @@
 
 use super::{Accumulate, block_sum, stretch};
 use crate::chunk::Chunk;
-use crate::cpu::{self, Kernel};
+use crate::cpu::{self, Kernel, Level};
 use crate::error::KernelError;
 use crate::ufunc::Operand;
 
@@ -44,6 +44,7 @@ struct Deviations<'a>(&'a [f64], f64);
 
 impl Kernel for Deviations<'_> {
     type Output = (f64, f64);
+    const LEVEL: Level = Level::Avx2;
 
     /// Sums of deviations and of their squares.
     #[inline(always)]

@@ -96,7 +96,7 @@ impl<T: Number> Kernel for BlockSum<'_, T> {
 
 /// The best level for a loop that folds a block into lanes. Integers of 32 and 64 bits take 17 times as long
 /// in the loops that the compiler (1.95) makes with 512 bits as in those with 256.
-pub(super) const fn level_of_lanes(dtype: DType) -> Level {
+const fn level_of_lanes(dtype: DType) -> Level {
     match dtype.kind() {
         Kind::Bool | Kind::Signed | Kind::Unsigned => Level::Avx2,
         Kind::Float | Kind::Complex => Level::Avx512,
@@ -142,6 +142,7 @@ struct AddRow<'a, T> {
 
 impl<T: Compensated> Kernel for AddRow<'_, T> {
     type Output = ();
+    const LEVEL: Level = Level::Avx2;
 
     #[inline(always)]
     fn run(self) {

@@ -9,7 +9,7 @@
 //! it are orthogonal however close the roots are.
 
 use super::real::Real;
-use crate::cpu::{Kernel, dispatch};
+use crate::cpu::{Kernel, Level, dispatch};
 use crate::team::each;
 
 /// D + r z z^T without equal elements of D or zeros in z.
@@ -53,6 +53,8 @@ struct FindRoots<'a, T> {
 
 impl<T: Real> Kernel for FindRoots<'_, T> {
     type Output = ();
+    // Quotients keep the divider busy with 256 bits already.
+    const LEVEL: Level = Level::Avx2;
 
     #[inline(always)]
     fn run(self) {
@@ -182,6 +184,8 @@ struct FindWeights<'a, T> {
 
 impl<T: Real> Kernel for FindWeights<'_, T> {
     type Output = ();
+    // As for the roots.
+    const LEVEL: Level = Level::Avx2;
 
     #[inline(always)]
     fn run(self) {

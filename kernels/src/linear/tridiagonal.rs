@@ -16,7 +16,7 @@
 //! of rows are written by one thread each, and the pairs by the leader between steps.
 
 use super::real::Real;
-use crate::cpu::{Kernel, dispatch};
+use crate::cpu::{Kernel, Level, dispatch};
 use crate::team::{Team, with_team};
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, ColMut, ColRef, Mat, MatMut, MatRef};
@@ -418,6 +418,7 @@ struct Finish<'a, T> {
 
 impl<T: Real> Kernel for Finish<'_, T> {
     type Output = ();
+    const LEVEL: Level = Level::Avx2;
 
     #[inline(always)]
     fn run(self) {

@@ -4,7 +4,7 @@
 //! Several rows are taken at once, each with sums of its own.
 
 use super::{Around, check_whole};
-use crate::cpu::{Kernel, dispatch};
+use crate::cpu::{Kernel, Level, dispatch};
 use crate::error::KernelError;
 
 /// Sums of the numbers of each column that are not NaN, less the point, with weights w; (d,) each.
@@ -142,6 +142,8 @@ struct AddThere<'a> {
 
 impl Kernel for AddThere<'_> {
     type Output = ();
+    // With 512 bits it takes 1.4 times as long.
+    const LEVEL: Level = Level::Avx2;
 
     #[inline(always)]
     fn run(self) {
@@ -168,6 +170,8 @@ struct FindEnds<'a> {
 
 impl Kernel for FindEnds<'_> {
     type Output = ();
+    // With 256 bits it takes 2.9 times as long, with 512 bits a fifth less.
+    const LEVEL: Level = Level::Portable;
 
     #[inline(always)]
     fn run(self) {

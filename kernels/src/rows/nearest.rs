@@ -172,6 +172,7 @@ struct Measure<'a, const FUSED: bool, const SQUARES: bool, const L: usize> {
 
 impl<const FUSED: bool, const SQUARES: bool, const L: usize> Kernel for Measure<'_, FUSED, SQUARES, L> {
     type Output = ();
+    const LEVEL: Level = Level::Avx2;
 
     #[inline(always)]
     fn run(self) {
@@ -207,6 +208,7 @@ struct FindLeast<'a> {
 
 impl Kernel for FindLeast<'_> {
     type Output = ();
+    const LEVEL: Level = Level::Avx2;
 
     #[inline(always)]
     fn run(self) {
@@ -257,6 +259,7 @@ struct AddToClusters<'a> {
 
 impl Kernel for AddToClusters<'_> {
     type Output = ();
+    const LEVEL: Level = Level::Avx2;
 
     #[inline(always)]
     fn run(self) {
@@ -290,6 +293,7 @@ struct Distances<'a> {
 
 impl Kernel for Distances<'_> {
     type Output = ();
+    const LEVEL: Level = Level::Avx2;
 
     #[inline(always)]
     fn run(self) {

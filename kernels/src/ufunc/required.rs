@@ -7,7 +7,7 @@
 use super::functions::{IsFinite, IsInf};
 use super::map::{Arg, UnaryFn};
 use crate::chunk::Buffer;
-use crate::cpu::{self, Kernel};
+use crate::cpu::{self, Kernel, Level};
 use crate::element::{Bool, Element};
 use crate::error::KernelError;
 
@@ -58,6 +58,7 @@ struct Copied<'a, T, F, const EXPECTED: bool> {
 
 impl<T: Element, F: UnaryFn<T, Out = Bool>, const EXPECTED: bool> Kernel for Copied<'_, T, F, EXPECTED> {
     type Output = bool;
+    const LEVEL: Level = Level::Avx2;
 
     #[inline(always)]
     fn run(self) -> bool {
