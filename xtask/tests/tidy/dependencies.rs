@@ -183,7 +183,7 @@ impl Dependencies {
 }
 
 /// Output of cargo for the locked dependencies with all features.
-fn cargo(args: &[&str]) -> String {
+pub(crate) fn cargo(args: &[&str]) -> String {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let command =
         Command::new(cargo).args(args).args(["--locked", "--all-features"]).current_dir(root()).output();

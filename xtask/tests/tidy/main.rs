@@ -8,6 +8,7 @@ mod circles;
 mod commands;
 mod comments;
 mod dependencies;
+mod descriptors;
 mod drawing;
 mod forms;
 mod lengths;
