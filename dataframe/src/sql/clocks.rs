@@ -132,22 +132,25 @@ fn with_moments(dtype: &DataType, moments: &DataType) -> Option<DataType> {
 fn cast(value: &mut Expr, to: DataType) {
     let given = std::mem::take(value);
     *value = match &to {
-        DataType::Timestamp(unit, Some(zone)) if has_changes(zone) => zoned_times(given, *unit, zone, false),
+        DataType::Timestamp(unit, Some(zone)) if has_own_clock(zone) => {
+            zoned_times(given, *unit, zone, false)
+        }
         _ => Expr::Cast(Cast::new(Box::new(given), to)),
     };
 }
 
-/// Whether the clock of a zone may be put forward or back. The cast of the library is right for others, and
-/// its rules know it.
-pub(super) fn has_changes(zone: &str) -> bool {
-    zone != "UTC" && !zone.starts_with(['+', '-'])
+/// Whether the clock of a zone is another one than that of Greenwich. The cast of the library fails for
+/// readings that a clock leaves out or shows twice, and its rules compare readings with moments as if all
+/// clocks were that of Greenwich.
+pub(super) fn has_own_clock(zone: &str) -> bool {
+    !matches!(zone, "UTC" | "+00:00")
 }
 
 /// The type of moments for times without a zone, which are readings of its clock: in the finer one of both
 /// units. `None` for values of another type, and if the library does the same.
 fn as_moments(dtype: &DataType, moments: &DataType) -> Option<DataType> {
     match (dtype, moments) {
-        (DataType::Timestamp(own, None), DataType::Timestamp(unit, Some(zone))) if has_changes(zone) => {
+        (DataType::Timestamp(own, None), DataType::Timestamp(unit, Some(zone))) if has_own_clock(zone) => {
             Some(DataType::Timestamp(*own.max(unit), Some(Arc::clone(zone))))
         }
         _ => None,
@@ -452,6 +455,17 @@ mod tests {
         ] {
             let query = format!("select count(*) from t where {condition}");
             assert_eq!(cells(&mut session, &query), [["2"]], "{condition}");
+        }
+    }
+
+    #[test]
+    fn readings_beside_literal_moments_are_on_the_clock_of_an_offset() {
+        let moment = "arrow_cast('2024-03-30T22:30:00Z', 'Timestamp(Microsecond, Some(\"+02:00\"))')";
+        let made = format!("create table t as select {moment} as ts, timestamp '2024-03-31 00:30:00' as n");
+        let mut session = session_of(&[&made]);
+        for condition in ["n = @", "n in (@)", "n = ts", "ts = timestamp '2024-03-31 00:30:00'"] {
+            let query = format!("select count(*) from t where {}", condition.replace('@', moment));
+            assert_eq!(cells(&mut session, &query), [["1"]], "{condition}");
         }
     }
 

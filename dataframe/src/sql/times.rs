@@ -9,7 +9,7 @@
 //! `to_timestamp(text, format)` of the library leaves an hour out that has no minute; it has one here, and
 //! formats of which other parts would be left out are refused.
 
-use super::clocks::{has_changes, types_of, values_of};
+use super::clocks::{has_own_clock, types_of, values_of};
 use super::plans::{columns, projection, with_parts_of, with_value};
 use crate::error::Result;
 use crate::functions::full_formats::{FULL_FORMATS, Parts, behind_minutes, full_formats};
@@ -86,7 +86,7 @@ fn of_cast(value: &Expr, to: &DataType, or_missing: bool, schema: &DFSchema) -> 
         (
             DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64,
             DataType::Timestamp(unit, Some(zone)),
-        ) if has_changes(zone) => Some(zoned_times(value.clone(), *unit, zone, or_missing)),
+        ) if has_own_clock(zone) => Some(zoned_times(value.clone(), *unit, zone, or_missing)),
         (_, DataType::Timestamp(..)) => in_time(value, to, or_missing, schema),
         (_, DataType::Date32 | DataType::Date64) => full_text(value, schema),
         _ => None,
@@ -142,7 +142,7 @@ fn moment(text: &Expr, time: &DataType, or_missing: bool) -> Option<Expr> {
     let (DataType::Timestamp(unit, Some(zone)), Some(text)) = (time, literal(text)) else { return None };
     let full = full_time(text);
     let reading = full.as_deref().unwrap_or(text);
-    (has_changes(zone) && is_reading(reading)).then(|| zoned_times(lit(reading), *unit, zone, or_missing))
+    (has_own_clock(zone) && is_reading(reading)).then(|| zoned_times(lit(reading), *unit, zone, or_missing))
 }
 
 fn is_reading(text: &str) -> bool {
@@ -158,7 +158,7 @@ fn is_reading(text: &str) -> bool {
 /// other values.
 fn in_time(value: &Expr, time: &DataType, or_missing: bool, schema: &DFSchema) -> Option<Expr> {
     moment(value, time, or_missing).or_else(|| match time {
-        DataType::Timestamp(_, Some(zone)) if has_changes(zone) => of_zone(value, zone, schema),
+        DataType::Timestamp(_, Some(zone)) if has_own_clock(zone) => of_zone(value, zone, schema),
         _ => full_text(value, schema),
     })
 }
@@ -458,10 +458,10 @@ mod tests {
     }
 
     #[test]
-    fn the_library_casts_to_zones_whose_clock_is_never_changed() {
+    fn the_library_casts_to_the_zone_of_greenwich() {
         let mut session = SqlSession::default();
         session.run("create table t as select date '2024-03-31' as d, '2024-03-31' as s").expect("a table");
-        for (zone, is_changed) in [("UTC", false), ("+02:00", false), ("Europe/Berlin", true)] {
+        for (zone, is_changed) in [("UTC", false), ("+00:00", false), ("+02:00", true), ("Europe/Berlin", true)] {
             session.run(&format!("set time zone = '{zone}'")).expect("a zone");
             for (value, function) in [("d", "tharsis_time_of_reading"), ("s", "tharsis_zoned_texts")] {
                 let plan =
