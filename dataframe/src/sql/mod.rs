@@ -43,7 +43,7 @@
 //! | the order of rows | `order` |
 //! | results that have no room | `overflow` |
 //! | truth values of rows that move | `moving_rows` |
-//! | decimals that are rounded, and those of files | `digits`, `file_decimals` |
+//! | decimals that are rounded, those of files, and those beside floats | `digits`, `file_decimals`, `float_decimals` |
 //! | rows as texts | `row_texts` |
 //! | mistakes, with their places in the text | `mistakes`, `placed`, `marks`, `words` |
 //! | reasons of the library in other words, near names | `reasons`, `near` |
@@ -77,6 +77,7 @@ mod file_lists;
 mod file_options;
 mod file_tables;
 mod files;
+mod float_decimals;
 mod floats;
 mod forms;
 mod frame_rows;
@@ -365,7 +366,8 @@ fn with_definition(plan: LogicalPlan, text: &str) -> LogicalPlan {
 /// The plan whose numbers have the types and the errors of SQL; its parameters have types.
 fn typed(plan: LogicalPlan) -> Result<LogicalPlan> {
     materialized::throughout(plan, |plan| {
-        let plan = lists::as_lists(times::as_meant(clocks::of_moments(plan)?)?)?;
+        let plan = float_decimals::as_one_type(clocks::of_moments(plan)?)?;
+        let plan = lists::as_lists(times::as_meant(plan)?)?;
         overflow::with_checks(digits::with_digits(plan)?)
     })
 }
