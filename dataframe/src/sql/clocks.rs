@@ -238,7 +238,7 @@ fn with_sides(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
 }
 
 /// A union whose columns are of moments if one of its sides has some there.
-fn united(union: Union) -> EngineResult<Transformed<LogicalPlan>> {
+pub(super) fn united(union: Union) -> EngineResult<Transformed<LogicalPlan>> {
     let types: Vec<Vec<Option<DataType>>> = union.inputs.iter().map(|side| types_of(side)).collect();
     let moments = (0..union.schema.fields().len())
         .map(|column| types.iter().filter_map(|side| side.get(column)?.as_ref()).find_map(moments_of));
@@ -304,7 +304,7 @@ fn with_types(rows: Arc<LogicalPlan>, types: &[Option<DataType>]) -> EngineResul
 
 /// A join whose keys are on one clock. The rows of a set operation are of moments if one of its sides has
 /// some.
-fn joined(mut join: Join) -> EngineResult<Transformed<LogicalPlan>> {
+pub(super) fn joined(mut join: Join) -> EngineResult<Transformed<LogicalPlan>> {
     let types: Vec<[Option<DataType>; 2]> = join.on.iter().map(|keys| types_of_keys(keys, &join)).collect();
     if types.iter().flatten().all(Option::is_none) {
         return Ok(Transformed::no(LogicalPlan::Join(join)));
@@ -333,7 +333,7 @@ fn types_of_keys((left, right): &(Expr, Expr), join: &Join) -> [Option<DataType>
 }
 
 /// Whether a join is `INTERSECT` or `EXCEPT`: whole rows are compared, and missing values are equal.
-fn is_set_operation(join: &Join) -> bool {
+pub(super) fn is_set_operation(join: &Join) -> bool {
     let keys = join.on.iter().map(|(left, _)| left.clone());
     matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
         && join.null_equality == NullEquality::NullEqualsNull

@@ -82,7 +82,7 @@ fn as_float(value: &mut Expr) {
 }
 
 /// The decimal that a literal is written as; `None` for one that has none, and for other values.
-fn decimal(value: &Expr) -> Option<ScalarValue> {
+pub(super) fn decimal(value: &Expr) -> Option<ScalarValue> {
     let Expr::Literal(ScalarValue::Float64(Some(value)), _) = value else { return None };
     if !value.is_finite() {
         return None;
@@ -100,7 +100,7 @@ fn decimal(value: &Expr) -> Option<ScalarValue> {
 const DIGITS_MAX: u8 = 38;
 
 /// Whether one type of 128 bits has all of these decimals.
-fn have_room(decimals: &[&DataType], literals: &[ScalarValue]) -> bool {
+pub(super) fn have_room(decimals: &[&DataType], literals: &[ScalarValue]) -> bool {
     let literals: Vec<DataType> = literals.iter().map(ScalarValue::data_type).collect();
     let (mut before, mut behind) = (0, 0);
     for dtype in decimals.iter().copied().chain(&literals) {

@@ -8,6 +8,7 @@ use super::joins;
 use super::labels::write_labels;
 use super::namesakes::{Doubles, write_tags};
 use super::stars::write_names;
+use super::typed_relations::write_parentheses;
 use crate::error::{Error, Result};
 use datafusion::logical_expr::sqlparser::ast::{Visit, VisitMut};
 use datafusion::logical_expr::sqlparser::tokenizer::Span;
@@ -36,5 +37,18 @@ pub(super) fn refused(statement: &mut Statement) -> Option<(Error, Span)> {
         },
         Statement::Explain(explain) => refused(&mut explain.statement),
         Statement::CreateExternalTable(_) | Statement::Reset(_) => None,
+    }
+}
+
+/// Writes the relations of a statement in the form in which they are planned, behind all other forms.
+pub(super) fn write_relations(statement: &mut Statement) {
+    match statement {
+        Statement::Statement(statement) => write_parentheses(&mut **statement),
+        Statement::CopyTo(copy) => match &mut copy.source {
+            CopyToSource::Query(query) => write_parentheses(&mut **query),
+            CopyToSource::Relation(_) => {}
+        },
+        Statement::Explain(explain) => write_relations(&mut explain.statement),
+        Statement::CreateExternalTable(_) | Statement::Reset(_) => {}
     }
 }

@@ -4,6 +4,7 @@
 //! subqueries: what they read would be taken for columns of a query further out, or of none.
 
 use super::plain::subquery_of;
+use super::union_types::of_all_sides;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result as EngineResult, Spans};
 use datafusion::logical_expr::logical_plan::SubqueryAlias;
@@ -35,6 +36,7 @@ impl RelationPlanner for LateralSides {
             }
             other => return Ok(RelationPlanning::Original(Box::new(other))),
         };
+        let plan = of_all_sides(plan)?;
         let plan = if plan.all_out_ref_exprs().is_empty() { marked(plan)? } else { plan };
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
     }

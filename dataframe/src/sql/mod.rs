@@ -35,7 +35,7 @@
 //! | tables that statements make and change, and their keys | `session_table`, `change`, `keys` |
 //! | plans as texts | `explain` |
 //! | `SUMMARIZE`, `DESCRIBE`, `SHOW TABLES` | `summary`, `with_clauses`, `described` |
-//! | types as SQL names them, and those of moments | `type_names`, `zone_types` |
+//! | types as SQL names them, those of moments, and those of unions | `type_names`, `zone_types`, `union_types`, `typed_relations` |
 //! | `ORDER BY ALL`, `FETCH FIRST`, `TOP` | `order_all`, `limits` |
 //! | `read_csv(..)` and others in FROM | `file_tables`, `file_lists`, `file_options` |
 //! | files that statements write, and the options of `COPY` | `files`, `copies` |
@@ -126,7 +126,9 @@ mod summary;
 mod text;
 mod times;
 mod type_names;
+mod typed_relations;
 mod understood;
+mod union_types;
 mod unknown_keys;
 mod value_names;
 mod watched;
@@ -274,6 +276,7 @@ fn prepared(state: &SessionState, text: &str, letters: &Letters, doubles: &Doubl
     if let Some((error, span)) = forms::refused(&mut statement) {
         return Err(mistakes::at(error, span, text, state));
     }
+    forms::write_relations(&mut statement);
     Ok(statement)
 }
 
@@ -329,7 +332,7 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     levels::check_levels(&plan)?;
     // The plan of a view comes here again where it is read.
     let is_view = matches!(&plan, LogicalPlan::Ddl(DdlStatement::CreateView(_)));
-    let plan = with_definition(plan, text);
+    let plan = materialized::throughout(with_definition(plan, text), union_types::of_all_sides)?;
     let plan = if is_view { plan } else { materialized::throughout(plan, floats::as_of_frames)? };
     let plan = typed(asked::as_columns(plan)?).map_err(|error| mistakes::of_run(error, text, state))?;
     if is_kept(&plan) { materialized::throughout(plan, order::with_orders) } else { with_frames(plan) }
@@ -367,6 +370,7 @@ fn with_definition(plan: LogicalPlan, text: &str) -> LogicalPlan {
 fn typed(plan: LogicalPlan) -> Result<LogicalPlan> {
     materialized::throughout(plan, |plan| {
         let plan = float_decimals::as_one_type(clocks::of_moments(plan)?)?;
+        let plan = union_types::of_all_sides(plan)?;
         let plan = lists::as_lists(times::as_meant(plan)?)?;
         overflow::with_checks(digits::with_digits(plan)?)
     })

@@ -240,7 +240,8 @@ impl SqlSession {
                 let typed = block_on_deep(async {
                     let frame = self.context.execute_logical_plan(plan).await?;
                     // Its parameters have values and types now.
-                    let plan = super::floats::as_of_frames(frame.into_unoptimized_plan())?;
+                    let plan = super::union_types::of_all_sides(frame.into_unoptimized_plan())?;
+                    let plan = super::floats::as_of_frames(plan)?;
                     super::with_frames(super::typed(plan)?)
                 });
                 self.answer(typed?)

@@ -1,6 +1,6 @@
 //! The states that statements are planned in: those of frames, with the planners that SQL needs.
 
-use super::{interval_operators, lateral_sides, zone_types};
+use super::{interval_operators, lateral_sides, typed_relations, zone_types};
 use crate::engine::{Settings, answer_all_queries, built, config, parts};
 use crate::read::json_lines::JsonLinesFactory;
 use datafusion::execution::registry::FunctionRegistry;
@@ -26,7 +26,8 @@ pub(super) fn of_session(partitions: usize) -> SessionState {
 }
 
 fn with_planners(config: SessionConfig) -> SessionState {
-    let parts = parts(config).with_relation_planners(vec![lateral_sides::planner()]);
+    let planners = vec![lateral_sides::planner(), typed_relations::planner()];
+    let parts = parts(config).with_relation_planners(planners);
     let mut state = built(parts.with_type_planner(zone_types::in_utc()));
     // A registry that takes planners refuses none.
     let _registered = state.register_expr_planner(interval_operators::planner());

@@ -1,0 +1,120 @@
+//! Relations of FROM whose unions have the types of all their sides when queries of them are planned.
+//!
+//! The library plans a query with the types of the first side of a union in FROM. It refuses some functions
+//! of these, such as the sum of a side of missing values, and keeps the types of columns that subqueries
+//! read. Its planners of relations come first, but one cannot have the library plan the relation that it is
+//! asked for. So relations of statements with set operations are written in parentheses, and these are
+//! planned here.
+
+use super::by_name::check_by_name;
+use super::union_types::of_all_sides;
+use datafusion::common::Result as EngineResult;
+use datafusion::logical_expr::planner::{
+    PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
+};
+use datafusion::logical_expr::sqlparser::ast::{
+    Expr, PipeOperator, Query, Select, SetExpr, TableFactor, TableWithJoins, Value, Visit, VisitMut, Visitor,
+    VisitorMut,
+};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Writes the relations of a part of a statement in parentheses if it has set operations.
+pub(super) fn write_parentheses(part: &mut (impl Visit + VisitMut)) {
+    if Visit::visit(&*part, &mut SetOperations).is_break() {
+        // It never breaks off.
+        let _whole = VisitMut::visit(part, &mut Relations);
+    }
+}
+
+/// The planner of relations in parentheses.
+pub(super) fn planner() -> Arc<dyn RelationPlanner> {
+    Arc::new(TypedRelations)
+}
+
+struct SetOperations;
+
+impl Visitor for SetOperations {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        match &*query.body {
+            SetExpr::SetOperation { .. } => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+struct Relations;
+
+impl VisitorMut for Relations {
+    type Break = ();
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        select.from.iter_mut().for_each(write_all);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        for operator in &mut query.pipe_operators {
+            if let PipeOperator::Join(join) = operator {
+                write(&mut join.relation);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
+            write_all(table_with_joins);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn write_all(tables: &mut TableWithJoins) {
+    write(&mut tables.relation);
+    for join in &mut tables.joins {
+        write(&mut join.relation);
+    }
+}
+
+fn write(relation: &mut TableFactor) {
+    if is_of_rows(relation) {
+        let nothing = Expr::Value(Value::Null.with_empty_span());
+        let nothing = TableFactor::TableFunction { expr: nothing, alias: None };
+        let relation_alone =
+            TableWithJoins { relation: std::mem::replace(relation, nothing), joins: Vec::new() };
+        *relation = TableFactor::NestedJoin { table_with_joins: Box::new(relation_alone), alias: None };
+    }
+}
+
+/// Whether a relation is a query, or a table, which may be one of WITH. Lateral queries are planned apart.
+fn is_of_rows(relation: &TableFactor) -> bool {
+    matches!(relation, TableFactor::Table { args: None, .. } | TableFactor::Derived { lateral: false, .. })
+}
+
+#[derive(Debug)]
+struct TypedRelations;
+
+impl RelationPlanner for TypedRelations {
+    fn plan_relation(
+        &self,
+        relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> EngineResult<RelationPlanning> {
+        let inner = match relation {
+            TableFactor::NestedJoin { table_with_joins, alias: None }
+                if table_with_joins.joins.is_empty() && is_of_rows(&table_with_joins.relation) =>
+            {
+                table_with_joins.relation
+            }
+            other => return Ok(RelationPlanning::Original(Box::new(other))),
+        };
+        let plan = context.plan(inner)?;
+        // It knows these unions by the schemas that they have when they are planned.
+        check_by_name(&plan)?;
+        let plan = of_all_sides(plan)?;
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
+    }
+}
