@@ -9,17 +9,20 @@ use super::labels::write_labels;
 use super::namesakes::{Doubles, write_tags};
 use super::stars::write_names;
 use super::typed_relations::write_parentheses;
+use super::value_rows::write_types;
 use crate::error::{Error, Result};
 use datafusion::logical_expr::sqlparser::ast::{Visit, VisitMut};
 use datafusion::logical_expr::sqlparser::tokenizer::Span;
 use datafusion::sql::parser::{CopyToSource, Statement};
 
-/// Writes conditions, joins, fields, names behind `*` and names of values in the forms that planning wants.
+/// Writes conditions, joins, VALUES, fields, names behind `*` and names of values in the forms that planning
+/// wants.
 pub(super) fn write_forms(statement: &mut (impl Visit + VisitMut), doubles: &Doubles) -> Result<()> {
     flatten(statement)?;
     end_operands(statement)?;
     joins::write_operators(statement);
     as_laterals(statement);
+    write_types(statement);
     write_names(statement)?;
     write_fields(statement);
     write_labels(statement);

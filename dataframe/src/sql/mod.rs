@@ -25,6 +25,7 @@
 //! | lists where texts are wanted | `lists` |
 //! | joins: where they stand, those of other databases, and those without a condition | `joins` |
 //! | settings | `settings` |
+//! | texts in `VALUES` | `value_rows` |
 //! | names of columns in other letters | `letters`, `column_names` |
 //! | keys that are no columns | `unknown_keys` |
 //! | columns that are named behind a `*` | `stars` |
@@ -131,6 +132,7 @@ mod understood;
 mod union_types;
 mod unknown_keys;
 mod value_names;
+mod value_rows;
 mod watched;
 mod with_clauses;
 mod words;
