@@ -23,7 +23,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue};
 use datafusion::logical_expr::expr::{InSubquery, ScalarFunction, SetComparison};
-use datafusion::logical_expr::logical_plan::Subquery;
+use datafusion::logical_expr::logical_plan::{Join, Subquery};
 use datafusion::logical_expr::{
     BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, Union, cast, lit,
 };
@@ -223,9 +223,33 @@ fn beside_rows(value: &mut Expr, rows: &mut Subquery, schema: &DFSchema) -> Engi
     Ok(true)
 }
 
-/// The operator, whose sides have times in texts that are below times of other sides.
+/// The operator, whose sides have times in texts that are beside times of other sides.
 fn with_sides(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
-    let LogicalPlan::Union(Union { inputs, schema }) = node else { return Ok(Transformed::no(node)) };
+    match node {
+        LogicalPlan::Union(union) => united(union),
+        LogicalPlan::Join(join) => joined(join),
+        node => Ok(Transformed::no(node)),
+    }
+}
+
+/// A join, whose keys that are texts are times if the others are.
+fn joined(mut join: Join) -> EngineResult<Transformed<LogicalPlan>> {
+    let mut is_new = false;
+    for (left, right) in &mut join.on {
+        let types = [left.get_type(join.left.schema()).ok(), right.get_type(join.right.schema()).ok()];
+        let Some(time) = time_among(types.iter().flatten()) else { continue };
+        for (key, side) in [(left, &join.left), (right, &join.right)] {
+            if let Some(meant) = in_time(key, time, false, side.schema()) {
+                *key = meant;
+                is_new = true;
+            }
+        }
+    }
+    let join = LogicalPlan::Join(join);
+    if is_new { join.recompute_schema().map(Transformed::yes) } else { Ok(Transformed::no(join)) }
+}
+
+fn united(Union { inputs, schema }: Union) -> EngineResult<Transformed<LogicalPlan>> {
     let types: Vec<Vec<Option<DataType>>> = inputs.iter().map(|side| types_of(side)).collect();
     let times = (0..schema.fields().len())
         .map(|at| time_among(types.iter().filter_map(|side| side.get(at)?.as_ref())));
@@ -467,6 +491,27 @@ mod tests {
                 let plan =
                     session.run(&format!("explain select {value}::timestamptz from t")).expect("a plan");
                 assert_eq!(plan.concat().concat().contains(function), is_changed, "{zone}: {plan:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn texts_beside_keys_of_times_are_times() {
+        let mut session = SqlSession::default();
+        let berlin = "arrow_cast('2024-03-30T23:30:00Z', 'Timestamp(Microsecond, Some(\"Europe/Berlin\"))')";
+        let made = format!("create table t as select {berlin} as k, '2024-03-31 0:30' as s");
+        session.run(&made).expect("a table");
+        for key in ["k", "k::timestamp"] {
+            for rows in [
+                "(select @ as k from t) x join (select s as k from t) y using (k)",
+                "(select s as k from t) x join (select @ as k from t) y using (k)",
+                "(select s as k from t) x natural join (select @ as k from t) y",
+                "(select @ from t intersect select s from t) x",
+                "(select s from t intersect select @ from t) x",
+                "(select @ from t union select s from t) x",
+            ] {
+                let query = format!("select count(*) from {rows}").replace('@', key);
+                assert_eq!(session.run(&query).expect(&query), [["1"]], "{query}");
             }
         }
     }
