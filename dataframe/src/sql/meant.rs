@@ -163,7 +163,7 @@ static CLAUSES: [Meant; 10] = [
     Meant::new(
         &["using sample"],
         "where random() < 0.1",
-        ", about a tenth",
+        ", about a tenth, or order by random() limit 10",
         "select * from t where random() < 0.1",
     ),
 ];
