@@ -260,7 +260,12 @@ mod tests {
             ),
             ("with x as (#beside) select ts from x", "2024-03-31"),
             ("select \"ts\" from (#beside) x", "2024-03-31"),
-            ("select v from (#beside) x where ts > date '2024-01-01' order by ts", "2"),
+            ("select v from (#beside) x where ts > date '2024-01-01' and x.ts is not null order by ts", "2"),
+            ("select x.ts from (#beside) x order by \"ts\", x.\"ts\"", "2024-03-31"),
+            ("select count(*) from (#beside) x group by v having max(\"ts\") is not null", "1"),
+            ("select v from (#beside) x join (select date '2024-03-31' as ts) y using (ts)", "2"),
+            ("select x.v from (select 1 as one) o, lateral (#beside) x where x.ts is not null", "2"),
+            ("with x as (#beside), y as (select x.ts from x) select y.ts from y", "2024-03-31"),
             (
                 "select ts from (select * from (#beside) x) y group by ts having max(ts) is not null",
                 "2024-03-31",

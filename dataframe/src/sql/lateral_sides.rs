@@ -4,6 +4,7 @@
 //! subqueries: what they read would be taken for columns of a query further out, or of none.
 
 use super::plain::subquery_of;
+use super::plain_names::with_plain_names;
 use super::union_types::of_all_sides;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result as EngineResult, Spans};
@@ -36,7 +37,7 @@ impl RelationPlanner for LateralSides {
             }
             other => return Ok(RelationPlanning::Original(Box::new(other))),
         };
-        let plan = of_all_sides(plan)?;
+        let plan = with_plain_names(of_all_sides(plan)?)?;
         let plan = if plan.all_out_ref_exprs().is_empty() { marked(plan)? } else { plan };
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
     }

@@ -36,7 +36,8 @@
 //! | tables that statements make and change, and their keys | `session_table`, `change`, `keys` |
 //! | plans as texts | `explain` |
 //! | `SUMMARIZE`, `DESCRIBE`, `SHOW TABLES` | `summary`, `with_clauses`, `described` |
-//! | types as SQL names them, those of moments, and those of unions | `type_names`, `zone_types`, `union_types`, `typed_relations` |
+//! | types as SQL names them, those of moments, and those of unions | `type_names`, `zone_types`, `union_types` |
+//! | types and names of the columns of FROM | `typed_relations` |
 //! | `ORDER BY ALL`, `FETCH FIRST`, `TOP` | `order_all`, `limits` |
 //! | `read_csv(..)` and others in FROM | `file_tables`, `file_lists`, `file_options` |
 //! | files that statements write, and the options of `COPY` | `files`, `copies` |

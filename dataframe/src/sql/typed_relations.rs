@@ -7,21 +7,23 @@
 //! planned here.
 
 use super::by_name::check_by_name;
+use super::namesakes::plain_name;
+use super::plain_names::with_plain_names;
 use super::union_types::of_all_sides;
 use datafusion::common::Result as EngineResult;
 use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, PipeOperator, Query, Select, SetExpr, TableFactor, TableWithJoins, Value, Visit, VisitMut, Visitor,
+    Expr, PipeOperator, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, Value, Visit, VisitMut, Visitor,
     VisitorMut,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Writes the relations of a part of a statement in parentheses if it has set operations.
+/// Writes the relations of a part of a statement in parentheses if it has set operations or hidden names.
 pub(super) fn write_parentheses(part: &mut (impl Visit + VisitMut)) {
-    if Visit::visit(&*part, &mut SetOperations).is_break() {
+    if Visit::visit(&*part, &mut Reasons).is_break() {
         // It never breaks off.
         let _whole = VisitMut::visit(part, &mut Relations);
     }
@@ -32,9 +34,10 @@ pub(super) fn planner() -> Arc<dyn RelationPlanner> {
     Arc::new(TypedRelations)
 }
 
-struct SetOperations;
+/// Finds set operations and hidden names.
+struct Reasons;
 
-impl Visitor for SetOperations {
+impl Visitor for Reasons {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
@@ -42,6 +45,14 @@ impl Visitor for SetOperations {
             SetExpr::SetOperation { .. } => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         }
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        let is_hidden = |item: &SelectItem| match item {
+            SelectItem::ExprWithAlias { alias, .. } => plain_name(&alias.value) != alias.value,
+            _ => false,
+        };
+        if select.projection.iter().any(is_hidden) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -114,7 +125,7 @@ impl RelationPlanner for TypedRelations {
         let plan = context.plan(inner)?;
         // It knows these unions by the schemas that they have when they are planned.
         check_by_name(&plan)?;
-        let plan = of_all_sides(plan)?;
+        let plan = with_plain_names(of_all_sides(plan)?)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
     }
 }
