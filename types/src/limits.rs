@@ -55,6 +55,8 @@ const _: () = assert!(RESOURCE_MEMORY_MAX <= u64::MAX / BUNDLES_MAX as u64, "sum
 pub const CPU_COUNT_MAX: f64 = 1e6;
 /// Custom resource names in one set.
 pub const RESOURCE_NAMES_MAX: usize = 256;
+/// Maximum length of a quota as a text, which is how records of jobs have it.
+pub const QUOTA_BYTES_MAX: usize = 4 * KIB;
 /// Bytes of a resource name.
 pub const RESOURCE_NAME_BYTES_MAX: usize = 256;
 /// Bytes of a task, job or namespace name.

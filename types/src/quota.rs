@@ -67,6 +67,12 @@ pub enum BadQuota {
         /// The resource.
         name: String,
     },
+    /// The text is too long for the record of a job.
+    #[error("quota: a text of {bytes} bytes, the limit is {max}", max = limits::QUOTA_BYTES_MAX)]
+    TooLong {
+        /// Bytes of the quota as a text.
+        bytes: usize,
+    },
     /// Too many custom resources.
     #[error("quota: {count} custom resources, the limit is {max}", max = limits::RESOURCE_NAMES_MAX)]
     TooMany {
@@ -124,7 +130,7 @@ impl Quota {
         }
     }
 
-    /// Checks the number of its custom resources, and their names.
+    /// Checks the number of its custom resources, their names, and its length as a text.
     ///
     /// # Errors
     /// [`BadQuota`] says what is wrong.
@@ -132,7 +138,9 @@ impl Quota {
         if limits::RESOURCE_NAMES_MAX < self.custom.len() {
             return Err(BadQuota::TooMany { count: self.custom.len() });
         }
-        self.all().check().map_err(BadQuota::from)
+        self.all().check()?;
+        let bytes = self.to_string().len();
+        if limits::QUOTA_BYTES_MAX < bytes { Err(BadQuota::TooLong { bytes }) } else { Ok(()) }
     }
 
     fn set(&mut self, name: &str, amount: &str) -> Result<(), BadQuota> {
@@ -238,6 +246,18 @@ mod tests {
             let error = bad.parse::<Quota>().unwrap_err().to_string();
             assert!(error.contains(says), "{bad}: {error}");
         }
+    }
+
+    #[test]
+    fn a_quota_fits_the_record_of_a_job() {
+        // Each part has 16 bytes, with its comma.
+        let parts = |count: usize| (0..count).map(|n| format!("licence_{n:04}=17,")).collect::<String>();
+        assert_eq!(parts(1).len(), 16);
+        let longest = quota(&parts(256));
+        assert_eq!(longest.to_string().len(), limits::QUOTA_BYTES_MAX - 1);
+        let longer = Quota { cpu: Some(0), ..longest };
+        assert_eq!(longer.check(), Err(BadQuota::TooLong { bytes: limits::QUOTA_BYTES_MAX + 6 }));
+        assert!(longer.to_string().parse::<Quota>().unwrap_err().to_string().contains("the limit is 4096"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::message::{self, BadMessage};
 use crate::revoked::REVOKED_MAX;
 use crate::submission;
 use tharsis_types::BadQuota;
-use tharsis_types::limits::JOB_WEIGHT_MAX;
+use tharsis_types::limits::{JOB_WEIGHT_MAX, QUOTA_BYTES_MAX};
 
 impl From<ProtocolVersion> for wire::ProtocolVersion {
     fn from(version: ProtocolVersion) -> Self {
@@ -194,7 +194,7 @@ fn quota_text(terms: Option<&JobTerms>) -> String {
 
 /// The terms of a job; none without a weight.
 fn terms(weight: u32, quota: String) -> Result<Option<JobTerms>, BadMessage> {
-    let text = message::text("quota", quota, TEXT_BYTES_MAX)?;
+    let text = message::text("quota", quota, QUOTA_BYTES_MAX)?;
     let bad = |bad: BadQuota| BadMessage::invalid("quota", bad);
     let quota = if text.is_empty() { None } else { Some(text.parse().map_err(bad)?) };
     Ok((0 < weight).then_some(JobTerms { weight: weight.min(JOB_WEIGHT_MAX), quota }))
