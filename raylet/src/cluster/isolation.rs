@@ -11,9 +11,10 @@
 //! is cut off from the control store alone notices as well. The majority is for those that are cut off
 //! together. A closed port is nobody: the member is gone, or something between refuses in its place.
 //!
-//! In a large cluster a look is a poll: it goes to sixteen members. They are drawn by chance, so that those
-//! that were cut off together have no larger part in it than among all. They are others for each node, so
-//! that nobody is asked by all. The outcome of a poll has to be clear: two to one.
+//! In a cluster of more than 65 nodes a look is a poll: it goes to 64 members. They are drawn by chance, so
+//! that those that were cut off together have no larger part in it than among all. They are others for each
+//! node, so that nobody is asked by all. The outcome of a poll has to be clear, three to one: of half of a
+//! thousand nodes that were cut off together, each one finds that by chance in one of 100 000 cuts.
 //!
 //! A look needs no name server, which may be away together with the control store: it goes to the addresses
 //! that a name had last. Those of members that this node does not call are asked for now and then.
@@ -30,29 +31,25 @@
 //!
 //! If a node stays isolated for the time of a lease, and more of the members that it asks have refused it as
 //! none than answered, the node ends itself: what it runs is run again elsewhere. One alone may be wrong, or
-//! lie.
+//! lie, so two more have to refuse it than answer if there are two.
+
+mod poll;
+
+pub use poll::{Around, Found};
 
 use super::links::Peers;
-use super::outbox::Contact;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use poll::{Look, Poll, others, some_of};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 use tharsis_gcs::ControlClient;
 use tharsis_protos::names::{self, Whose};
-use tharsis_types::NodeId;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 /// Looks within the time of one lease.
 pub const LOOKS_PER_LEASE: u32 = 8;
-/// Maximum number of members that are looked at.
-const MEMBERS_MAX: usize = 16;
-/// Number of times by which the members that count this node as alive outnumber the others, if not all are
-/// looked at.
-const POLL_MARGIN: usize = 2;
-
 /// When somebody was last heard of, and what follows.
 #[derive(Debug)]
 pub struct Isolation {
@@ -65,37 +62,6 @@ pub struct Isolation {
     answered: Option<Instant>,
     /// Since when more members have refused this node as none than answered it, at each look.
     denied: Option<Instant>,
-}
-
-/// The finding of a look at those who may count this node as alive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// Nobody does, as it seems.
-    Nobody,
-    /// Those who accept connections may.
-    Ports,
-    /// Most of these have answered since the look before.
-    Members,
-}
-
-/// The findings of one look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Around {
-    /// Those who may count this node as alive.
-    pub found: Found,
-    /// Whether more of the members that were asked have refused this node as none lately than have answered.
-    pub is_denied: bool,
-}
-
-/// The answer to a look at an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look {
-    /// It accepts connections.
-    Accepts,
-    /// Its port is closed.
-    Refuses,
-    /// Nothing comes from there.
-    Silent,
 }
 
 impl Isolation {
@@ -183,54 +149,20 @@ pub async fn look_around(
     asked: Option<Instant>,
 ) -> Around {
     let mut stores = control.addresses();
-    let all = others(peers.contacts(), &stores);
-    let is_linked = all.iter().any(|member| member.is_up);
-    let margin = if MEMBERS_MAX < all.len() { POLL_MARGIN } else { 1 };
-    let some = some_of(peers.me(), all);
-    let has_answered = |member: &&Contact| asked.is_some_and(|asked| member.has_answered(asked.into_std()));
-    let answers = some.iter().filter(has_answered).count();
+    let poll = Poll::of(peers.me(), others(peers.contacts(), &stores));
     // A refusal takes longer than a look: it counts for half the time of a lease.
-    let lately = wait * LOOKS_PER_LEASE / 2;
-    let denials = some.iter().filter(|member| member.denied.is_some_and(|at| at.elapsed() <= lately)).count();
-    let is_denied = answers < denials;
-    let members = some.into_iter().map(|member| member.address);
+    let said = poll.said(asked, Instant::now(), wait * LOOKS_PER_LEASE / 2);
+    let members: Vec<_> = poll.some.iter().map(|member| member.address.clone()).collect();
     stores.retain(|address| !own.contains(address));
     let (stores, members) =
         tokio::join!(look_at_all(stores, Whose::Store, wait), look_at_all(members, Whose::Member, wait));
-    if !decide(&stores, &members, is_linked, margin) {
-        return Around { found: Found::Nobody, is_denied };
-    }
-    // Two nodes that were cut off together may still count each other.
-    let accepts = members.iter().filter(|look| **look == Look::Accepts).count();
-    let is_answered = margin * accepts.saturating_sub(answers) < answers;
-    Around { found: if is_answered { Found::Members } else { Found::Ports }, is_denied }
+    poll.finds(&stores, &members, said)
 }
 
 /// Asks the members at which the next look goes whether they are there.
 pub fn ask_around(control: &ControlClient, peers: &Peers) {
     let some = some_of(peers.me(), others(peers.contacts(), &control.addresses()));
     peers.ask(some.into_iter().map(|member| member.node));
-}
-
-/// The members that are no control stores.
-fn others(mut members: Vec<Contact>, stores: &[String]) -> Vec<Contact> {
-    members.retain(|member| !stores.contains(&member.address));
-    members
-}
-
-/// The members that a node looks at: by chance, and the same ones at each look.
-fn some_of(me: NodeId, mut members: Vec<Contact>) -> Vec<Contact> {
-    let hasher = BuildHasherDefault::<DefaultHasher>::default();
-    members.sort_by_cached_key(|member| hasher.hash_one((me, member.node)));
-    members.truncate(MEMBERS_MAX);
-    members
-}
-
-/// Decides by the looks at the control stores and at some members, and by whether a stream with any member is
-/// up: so many times as many members have to accept connections as are silent.
-fn decide(stores: &[Look], members: &[Look], is_linked: bool, margin: usize) -> bool {
-    let count = |look| members.iter().filter(|found| **found == look).count();
-    stores.contains(&Look::Accepts) || is_linked && margin * count(Look::Silent) < count(Look::Accepts)
 }
 
 /// Asks for the addresses of names at which a look would go, where they are not known or old, one after the
@@ -271,13 +203,13 @@ pub(super) mod tests {
     use super::*;
     use crate::cluster::outbox::{Need, Opening};
     use futures::StreamExt;
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeMap;
     use tharsis_gcs::{ClientOptions, KnownStores};
     use tharsis_protos::connection::Credentials;
     use tharsis_protos::control::NodeInfo;
     use tharsis_protos::proof::{SECRET_BYTES, Secret};
-    use tharsis_types::Resources;
     use tharsis_types::peer::Packet;
+    use tharsis_types::{NodeId, Resources};
     use tokio::net::TcpListener;
 
     const TTL: Duration = Duration::from_secs(8);
@@ -396,71 +328,6 @@ pub(super) mod tests {
         assert!(!isolation.is_over(at(40)));
     }
 
-    #[test]
-    fn who_is_counted_as_alive() {
-        use Look::{Accepts, Refuses, Silent};
-        let decide =
-            |stores: &[Look], members: &[Look], is_linked| super::decide(stores, members, is_linked, 1);
-        // The control store is away, its machine is there or not, and members are linked.
-        assert!(decide(&[Refuses], &[Accepts], true) && decide(&[Silent], &[Accepts, Accepts, Silent], true));
-        // Another control store is there.
-        assert!(decide(&[Silent, Accepts], &[], false));
-        // Cut off from the control store alone: members have ended their streams.
-        assert!(!decide(&[Silent], &[Accepts, Accepts], false));
-        // Cut off together with one that is linked, as two nodes of one machine are.
-        assert!(!decide(&[Silent], &[Accepts, Silent], true));
-        assert!(!decide(&[Refuses], &[Accepts, Silent, Silent], true));
-        // Members that ended with the control store are none.
-        assert!(decide(&[Refuses], &[Accepts, Refuses, Refuses], true));
-        // Whoever is alone is not, whatever refuses.
-        assert!(!decide(&[Refuses], &[Refuses], true) && !decide(&[], &[], false));
-        // Of two thirds it is not clear that they are the most, if others were not looked at.
-        let members = [Accepts, Accepts, Silent, Accepts, Accepts];
-        let in_poll = |members: &[Look]| super::decide(&[Silent], members, true, POLL_MARGIN);
-        assert!(!in_poll(&members[..3]) && in_poll(&members));
-    }
-
-    /// A head and two workers: the head's machine goes away.
-    #[test]
-    fn the_silence_of_a_head_is_counted_once() {
-        let stores = ["head:1".to_owned()];
-        let is_counted = |is_worker_linked| {
-            let members = vec![contact(1, "head:1", true), contact(2, "worker:1", is_worker_linked)];
-            let members = others(members, &stores);
-            assert_eq!(members, [contact(2, "worker:1", is_worker_linked)]);
-            decide(&[Look::Silent], &[Look::Accepts], members[0].is_up, 1)
-        };
-        assert!(is_counted(true));
-        // The stream with the silent head only seems to be up.
-        assert!(!is_counted(false));
-    }
-
-    /// Twelve of forty are cut off together, and have streams with each other only.
-    #[test]
-    fn those_who_are_cut_off_together_have_their_part_in_a_look() {
-        let samples: Vec<Vec<Contact>> = (100..164)
-            .map(|me| some_of(NodeId(me), (0..40).map(|n| contact(n, &n.to_string(), n < 12)).collect()))
-            .collect();
-        let linked = |some: &Vec<Contact>| some.iter().filter(|member| member.is_up).count();
-        let sum: usize = samples.iter().map(linked).sum();
-        assert!((200..400).contains(&sum), "{sum} of {}", samples.len() * MEMBERS_MAX);
-        let counts_as_alive = |some: &&Vec<Contact>| {
-            let look = |member: &Contact| if member.is_up { Look::Accepts } else { Look::Silent };
-            decide(&[Look::Silent], &some.iter().map(look).collect::<Vec<_>>(), true, POLL_MARGIN)
-        };
-        let alive = samples.iter().filter(counts_as_alive).count();
-        assert_eq!(alive, 0, "some go on, cut off from most");
-        assert!(samples.iter().all(|some| some.len() == MEMBERS_MAX));
-        let asked: BTreeSet<NodeId> = samples.iter().flatten().map(|member| member.node).collect();
-        assert_eq!(asked.len(), 40, "nobody is asked by all, and everybody by some");
-        let again = (0..40).rev().map(|n| contact(n, &n.to_string(), n < 12)).collect();
-        assert_eq!(some_of(NodeId(100), again), samples[0], "the next look is at the same ones");
-    }
-
-    fn contact(node: u64, address: &str, is_up: bool) -> Contact {
-        Contact { node: NodeId(node), address: address.to_owned(), is_up, came: None, denied: None }
-    }
-
     pub(in crate::cluster) fn control_at(stores: Vec<String>) -> ControlClient {
         let secret = Credentials::with_secret(Secret::from_bytes([1; SECRET_BYTES]), None);
         ControlClient::new(KnownStores::new(stores), &secret, ClientOptions::default()).unwrap()
@@ -514,13 +381,25 @@ pub(super) mod tests {
         refuses(2);
         assert_eq!(look().await, just(Found::Members), "one of three has refused");
         refuses(1);
-        assert_eq!(look().await, Around { found: Found::Ports, is_denied: true });
+        assert_eq!(look().await, just(Found::Ports), "two have, and one has answered");
         refuses(0);
         assert_eq!(look().await, Around { found: Found::Nobody, is_denied: true });
         for (peer, ..) in &linked {
             assert!(peer.open_stream(Opening::CalledByLower).is_some());
         }
         assert_eq!(look().await, just(Found::Members), "whoever calls counts this node as a member");
+    }
+
+    #[test]
+    fn a_member_that_takes_a_stream_up_denies_this_node_no_longer() {
+        let peers = Peers::new(NodeId(1), 16);
+        let peer = peers.add(member_at(2, "other:1".to_owned())).unwrap();
+        let (stream, _packets) = peer.open_stream(Opening::Own).unwrap();
+        peer.note_denial();
+        peer.taken_up(stream - 1);
+        assert!(peer.contact().denied.is_some(), "that one is older");
+        peer.taken_up(stream);
+        assert!(peer.contact().denied.is_none());
     }
 
     /// One to which no stream is up is called, once for each question.
