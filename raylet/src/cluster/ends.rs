@@ -121,16 +121,14 @@ impl Ends {
                 self.drivers_wanted.notified().await;
                 continue;
             };
-            let page = timeout(ANSWER_WAIT, control.list_jobs(JobId(job.0.saturating_sub(1)), 1)).await;
-            let Some(page) = page.ok().and_then(Result::ok) else {
-                lock(&self.driven).add_again(job, from);
-                sleep(UNANSWERED_PAUSE).await;
-                continue;
+            let pause = match find_driver(&self.driven, (job, from), control).await {
+                Some(found) => {
+                    self.inbox.put(Input::Event(found));
+                    DRIVERS_PAUSE
+                }
+                None => UNANSWERED_PAUSE,
             };
-            let found = page.jobs.into_iter().find(|info| info.id == job);
-            let (driver, terms) = found.map(|info| (info.driver_node, info.terms)).unzip();
-            self.inbox.put(Input::Event(Event::DriverFound { job, driver, terms: terms.flatten() }));
-            sleep(DRIVERS_PAUSE).await;
+            sleep(pause).await;
         }
     }
 
@@ -193,6 +191,22 @@ async fn ask(control: &ControlClient, question: &Question) -> Option<Listing> {
     }
 }
 
+/// Finds the node of one driver; without an answer it is looked for again.
+async fn find_driver(
+    driven: &Mutex<Driven>,
+    (job, from): (JobId, NodeId),
+    control: &ControlClient,
+) -> Option<Event> {
+    let page = timeout(ANSWER_WAIT, control.list_jobs(JobId(job.0.saturating_sub(1)), 1)).await;
+    let Some(page) = page.ok().and_then(Result::ok) else {
+        lock(driven).add_again(job, from);
+        return None;
+    };
+    let found = page.jobs.into_iter().find(|info| info.id == job);
+    let (driver, terms) = found.map(|info| (info.driver_node, info.terms)).unzip();
+    Some(Event::DriverFound { job, driver, terms: terms.flatten() })
+}
+
 fn listing(page: &JobPage) -> Listing {
     let jobs = page.jobs.iter().map(|info| Listed {
         job: info.id,
@@ -205,6 +219,7 @@ fn listing(page: &JobPage) -> Listing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::isolation::tests::control_at;
 
     #[test]
     fn a_member_that_names_many_jobs_keeps_no_other_from_its_turn() {
@@ -216,6 +231,15 @@ mod tests {
         assert_eq!(next, [0, 5_000, 1, 4_000, 2], "in turns, and in their order");
         assert_eq!(std::iter::from_fn(|| driven.next()).count(), DRIVERS_MAX - 3);
         assert!(driven.of.is_empty());
+    }
+
+    /// Nobody listens at the address of the control store.
+    #[tokio::test]
+    async fn a_driver_is_looked_for_again_if_the_control_store_does_not_answer() {
+        let (asked, driven) = ((JobId(7), NodeId(1)), Mutex::new(Driven::default()));
+        let control = control_at(vec!["127.0.0.1:1".to_owned()]);
+        assert!(find_driver(&driven, asked, &control).await.is_none());
+        assert_eq!(lock(&driven).next(), Some(asked));
     }
 
     #[test]
