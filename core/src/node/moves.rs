@@ -9,25 +9,46 @@
 //! its disk, the owner has the node with the next one keep that, by a [`DrainMessage::CopyMove`] of its own
 //! without an answer.
 //!
-//! The owner keeps no state of this. The node that drains tells it again of copies that are still there, and
-//! the owner asks the same nodes in the same order: a node that is reading the copy already ignores it.
+//! The owner remembers which nodes it has asked, and for which ones that drain: only these may answer, and
+//! only those copies go. It may forget that. The node that drains tells it again of copies that are still
+//! there, and the owner asks the same nodes in the same order: a node that is reading the copy already
+//! ignores it.
 //!
 //! | state of a copy that is to be kept here | where | enters by | leaves by |
 //! |---|---|---|---|
 //! | being read | `under_way`, a bundle of [`crate::pull`] | `copy_offered` | `move_arrived`, `move_failed` |
+//!
+//! | state of a copy that leaves, at the owner | where | enters by | leaves by |
+//! |---|---|---|---|
+//! | asked for | `asked` | `copy_leaves` | `kept`, or when there are too many |
 
 use super::Node;
 use crate::event::{Action, Value};
 use crate::owner;
 use crate::pull::{Missing, Purpose};
+use smallvec::SmallVec;
 use tharsis_types::hash::IdMap;
 use tharsis_types::peer::{DrainMessage, Message};
 use tharsis_types::{NodeId, ObjectId, RefId};
 
-/// Copies that are read here to be kept.
+/// Maximum number of own objects of which it is remembered who was asked to keep a copy: nodes that drain
+/// tell of fewer at a time.
+const ASKED_MAX: usize = 4_096;
+
+/// Copies that are read here to be kept, and nodes that were asked to keep copies of own objects.
 #[derive(Debug, Default)]
 pub(super) struct Moves {
     under_way: IdMap<ObjectId, Offer>,
+    asked: IdMap<ObjectId, Asked>,
+}
+
+/// Nodes that were asked to keep a copy of an own object.
+#[derive(Debug, Default)]
+struct Asked {
+    /// The nodes that drain and have told of their copies.
+    leaving: SmallVec<[NodeId; 1]>,
+    /// The nodes that may keep one instead.
+    keepers: SmallVec<[NodeId; 4]>,
 }
 
 /// A request to keep a copy.
@@ -45,6 +66,28 @@ impl Moves {
     /// Whether an object is being read to be kept.
     pub(super) fn is_under_way(&self, object: ObjectId) -> bool {
         self.under_way.contains_key(&object)
+    }
+
+    /// These nodes are asked to keep a copy instead of one that leaves.
+    fn asks(&mut self, object: ObjectId, leaving: NodeId, keepers: &[NodeId]) {
+        if ASKED_MAX <= self.asked.len() && !self.asked.contains_key(&object) {
+            self.asked.clear();
+        }
+        let asked = self.asked.entry(object).or_default();
+        if !asked.leaving.contains(&leaving) {
+            asked.leaving.push(leaving);
+        }
+        for keeper in keepers {
+            if !asked.keepers.contains(keeper) {
+                asked.keepers.push(*keeper);
+            }
+        }
+    }
+
+    /// A node keeps a copy; the nodes that drain and need not keep theirs, if it was asked.
+    fn kept(&mut self, object: ObjectId, keeper: NodeId) -> Option<SmallVec<[NodeId; 1]>> {
+        self.asked.get(&object)?.keepers.contains(&keeper).then_some(())?;
+        Some(self.asked.remove(&object)?.leaving)
     }
 
     /// Bytes that are on their way here.
@@ -75,7 +118,7 @@ impl Node {
                 self.owner.members_changed();
                 self.owner.dirty_all();
             }
-            DrainMessage::CopyKept { object } => self.copy_kept(from, object),
+            DrainMessage::CopyKept { object } => self.kept_elsewhere(from, object),
             DrainMessage::CopyLeaving { object } => self.copy_leaves(from, object, out),
             DrainMessage::CopyMove { reference, len, from, others } => {
                 self.copy_offered(Offer { reference, len, from, others }, out)
@@ -94,7 +137,9 @@ impl Node {
             Some(Value::Stored { len }) if is_counted => *len,
             _ => return self.send(from, Message::ObjectFree { object }),
         };
-        let mut keepers = self.view.keepers(object, holders).into_iter();
+        let keepers = self.view.keepers(object, holders);
+        self.moves.asks(object, from, &keepers);
+        let mut keepers = keepers.into_iter();
         let Some(first) = keepers.next() else { return };
         let reference = RefId { object, owner: self.id };
         let message = DrainMessage::CopyMove { reference, len, from, others: keepers.collect() };
@@ -117,15 +162,24 @@ impl Node {
         self.route(holder, Message::Drain(message), out);
     }
 
-    /// A node keeps a copy: those on nodes that drain are not needed any more.
-    fn copy_kept(&mut self, holder: NodeId, object: ObjectId) {
+    /// Another node says that it keeps a copy. If it was not asked, that is one copy more.
+    fn kept_elsewhere(&mut self, holder: NodeId, object: ObjectId) {
+        match self.moves.kept(object, holder) {
+            Some(leaving) => self.copy_kept(holder, object, &leaving),
+            None => self.copy_told(holder, object, true),
+        }
+    }
+
+    /// A node keeps a copy: those on the nodes that drain and have told of them are not needed any more.
+    fn copy_kept(&mut self, holder: NodeId, object: ObjectId, leaving: &[NodeId]) {
         self.copy_told(holder, object, true);
         if !self.owner.owns(object) {
             return;
         }
         self.owner.copy_kept(holder, object);
-        let leaves = |node: &NodeId| *node != holder && self.view.is_draining(*node);
-        let leaving: Vec<_> = self.owner.copies(object).iter().copied().filter(leaves).collect();
+        let copies = self.owner.copies(object);
+        let leaves = |node: &NodeId| *node != holder && copies.contains(node);
+        let leaving: Vec<_> = leaving.iter().copied().filter(leaves).collect();
         for node in leaving {
             self.owner.copy_changed(node, object, false, &mut self.effects);
             self.effects.push(owner::Effect::DropCopy { holder: node, object });
@@ -204,7 +258,8 @@ impl Node {
         let RefId { object, owner } = reference;
         if owner == self.id {
             self.store.promote(object);
-            self.copy_kept(owner, object);
+            let leaving = self.moves.kept(object, owner).unwrap_or_default();
+            self.copy_kept(owner, object, &leaving);
         } else if self.view.knows(owner) {
             self.store.promote(object);
             self.copy_owners.add(object, owner);
