@@ -2,6 +2,7 @@
 
 use crate::lease::ProcessNumber;
 use crate::memory::MemoryReading;
+use crate::pull::Interrupted;
 use std::sync::Arc;
 use tharsis_types::peer::{DoneValue, Message, Packet};
 use tharsis_types::task::Outcome;
@@ -276,7 +277,7 @@ pub enum Event {
         /// The object.
         object: ObjectId,
     },
-    /// A transfer was interrupted.
+    /// A transfer failed: its source has no such object, or does not send what it is.
     PullFailed {
         /// The object.
         object: ObjectId,
@@ -287,6 +288,8 @@ pub enum Event {
         /// The reason for the failure.
         cause: String,
     },
+    /// A transfer was interrupted, or its source was not reached.
+    PullInterrupted(Interrupted),
     /// This node has no memory to receive an object; its copies elsewhere are unaffected.
     PullRefused {
         /// The object.

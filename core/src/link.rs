@@ -43,6 +43,8 @@ pub struct Link {
     repeated_from: Option<u64>,
     repeat_at: Option<Now>,
     repeat_after: Now,
+    /// Since when messages are under way and nothing comes from the peer.
+    silent_since: Option<Now>,
 }
 
 impl Link {
@@ -53,6 +55,7 @@ impl Link {
 
     /// Takes a packet and returns the messages that are new, in order.
     pub fn receive(&mut self, now: Now, packet: Packet) -> impl Iterator<Item = Message> + use<> {
+        self.silent_since = self.silent_since.map(|_| now);
         self.acknowledge(now, packet.acknowledged);
         if packet.lacks && packet.acknowledged == self.base && self.repeated_from != Some(self.base) {
             self.repeated_from = Some(self.base);
@@ -91,6 +94,9 @@ impl Link {
             let packet = self.packet(Vec::new());
             out.push(Packet { asks: is_question, ..packet });
         }
+        if self.sent > 0 {
+            self.silent_since.get_or_insert(now);
+        }
         if self.sent > 0 && self.repeat_at.is_none() {
             self.repeat_after = self.repeat_after.max(REPEAT_MIN);
             self.repeat_at = Some(now + self.repeat_after);
@@ -101,6 +107,13 @@ impl Link {
     #[must_use]
     pub fn next_timeout(&self) -> Option<Now> {
         self.repeat_at
+    }
+
+    /// Since when messages are under way and nothing has come from the peer. One that lives answers
+    /// questions.
+    #[must_use]
+    pub fn silent_since(&self) -> Option<Now> {
+        self.silent_since
     }
 
     /// Messages that have not been acknowledged.
@@ -126,6 +139,7 @@ impl Link {
         self.sent = self.sent.saturating_sub(arrived);
         self.repeat_after = REPEAT_MIN;
         self.repeat_at = (self.sent > 0).then(|| now + self.repeat_after);
+        self.silent_since = (self.sent > 0).then_some(now);
     }
 }
 
@@ -205,6 +219,29 @@ mod tests {
         assert!(answer.lacks);
         assert_eq!(b.receive(7, answer).count(), 0);
         assert_eq!(sent(&mut b, 7).remove(0).messages.len(), 3);
+    }
+
+    #[test]
+    fn a_peer_is_silent_from_the_first_message_that_it_does_not_answer_on() {
+        let (mut a, mut b) = (Link::default(), Link::default());
+        assert_eq!(a.silent_since(), None);
+        a.push(numbered(0));
+        let first = sent(&mut a, 5).remove(0);
+        a.push(numbered(1));
+        let second = sent(&mut a, 9).remove(0);
+        sent(&mut a, 9 + REPEAT_MAX);
+        assert_eq!(a.silent_since(), Some(5), "since the first, whatever is asked");
+        for (now, packet, silent_since) in [(10, first, Some(10)), (12, second, None)] {
+            assert_eq!(b.receive(now, packet).count(), 1);
+            let answer = sent(&mut b, now).remove(0);
+            assert_eq!(a.receive(now, answer).count(), 0);
+            assert_eq!(a.silent_since(), silent_since);
+        }
+        a.push(numbered(2));
+        sent(&mut a, 20);
+        let late = Packet { first: 0, acknowledged: 2, asks: false, lacks: false, messages: Vec::new() };
+        assert_eq!(a.receive(30, late).count(), 0);
+        assert_eq!(a.silent_since(), Some(30), "it lives");
     }
 
     proptest! {

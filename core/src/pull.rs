@@ -3,13 +3,22 @@
 //! A *bundle* is a set of objects that are needed together: the arguments of a run, or the value of a `get`.
 //! Bundles are admitted whole or not at all, so that a full store never holds halves of several. Reads of
 //! values come before arguments. An object that several bundles need is read once. When a source fails, the
-//! next holder is tried; when none is left, the bundle fails.
+//! next holder is tried; when none is left, the bundle fails. A holder that is not reached has not failed
+//! (`pull/reach.rs`): bundles that need an object of which no holder is reached are set *aside*, without room
+//! and without transfers, until one is.
 //!
 //! Every change takes time logarithmic in the number of waiting bundles: the transfers that may start stand
-//! in an ordered set, and only its front is looked at.
+//! in an ordered set, and only its front is looked at. A node that is reached again, or is gone, costs a look
+//! at each bundle that was set aside.
 
-use crate::Now;
+mod aside;
+mod reach;
+
+pub use reach::Interrupted;
+
 use crate::journal::{About, Entry, Fact, Journal};
+use crate::{MS, Now};
+use reach::Unreached;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -60,6 +69,8 @@ pub enum Effect<R> {
         /// The source.
         from: NodeId,
     },
+    /// No holder of the object is reached: others may have copies.
+    Unreached(ObjectId),
     /// An object of the bundle has no holder left.
     Lost {
         /// The bundle.
@@ -80,6 +91,9 @@ pub struct Pulls<R> {
     pulls: IdMap<ObjectId, Pull<R>>,
     /// Objects of admitted bundles whose transfer does not run, by the most urgent of these bundles.
     startable: BTreeSet<(Order, ObjectId)>,
+    /// Bundles that are set aside, by the time at which they are queued again.
+    aside: BTreeMap<(Now, Order), Purpose<R>>,
+    unreached: Unreached,
     running_count: usize,
     admitted_bytes: u64,
     /// Objects larger than this need no room in memory.
@@ -92,8 +106,21 @@ pub struct Pulls<R> {
 struct Bundle {
     missing: BTreeSet<ObjectId>,
     bytes: u64,
-    admitted: bool,
+    stage: Stage,
+    /// Number of times that it was set aside.
+    asides: u32,
     order: Order,
+}
+
+/// The way of a bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Room.
+    Queued,
+    /// Its transfers.
+    Admitted,
+    /// No holder of an object was reached: it is queued again at this time.
+    Aside(Now),
 }
 
 #[derive(Debug)]
@@ -103,9 +130,14 @@ struct Pull<R> {
     holders: Vec<NodeId>,
     /// Number of transfers that failed.
     failures: usize,
-    /// The reason why the last of them failed.
+    /// Number of transfers that were interrupted.
+    interruptions: usize,
+    /// The reason why the last of these did not end.
     cause: Option<String>,
-    running: bool,
+    /// The most bytes that had come when a transfer was interrupted, since the object was set aside.
+    done_bytes: u64,
+    /// The holder from which it is being read.
+    running: Option<NodeId>,
     /// Bundles that wait for it.
     needed_by: BTreeMap<Order, Purpose<R>>,
     /// The admitted ones of these bundles.
@@ -115,7 +147,15 @@ struct Pull<R> {
 impl<R> Pull<R> {
     /// Its place among the transfers that may start.
     fn startable_at(&self) -> Option<Order> {
-        self.admitted.first().copied().filter(|_| !self.running)
+        self.admitted.first().copied().filter(|_| self.running.is_none())
+    }
+
+    /// A transfer has ended without the object: the other holders are tried before this one.
+    fn broke_off(&mut self, from: NodeId, cause: String) {
+        self.cause = Some(cause);
+        if let Some(at) = self.holders.iter().position(|h| *h == from) {
+            self.holders[at..].rotate_left(1);
+        }
     }
 
     /// Whether it is only read ahead: nobody waits for it.
@@ -144,6 +184,8 @@ impl<R: RunName> Pulls<R> {
             queue: BTreeMap::new(),
             pulls: IdMap::default(),
             startable: BTreeSet::new(),
+            aside: BTreeMap::new(),
+            unreached: Unreached::default(),
             running_count: 0,
             admitted_bytes: 0,
             in_memory_max,
@@ -168,10 +210,17 @@ impl<R: RunName> Pulls<R> {
         let pull = self.pulls.get(&object)?;
         let from = pull.holders.first().map_or_else(|| "nobody".to_owned(), |node| format!("node {node}"));
         let failures = match &pull.cause {
-            Some(cause) => format!("; {} transfers broke off, the last one: {cause}", pull.failures),
+            Some(cause) => {
+                let count = pull.failures + pull.interruptions;
+                format!("; {count} transfers broke off, the last one: {cause}")
+            }
             None => String::new(),
         };
-        Some(match (pull.running, pull.admitted.is_empty()) {
+        if let Some(until) = self.aside_until(pull) {
+            let ms = until.saturating_sub(self.journal.now()) / MS;
+            return Some(format!("none of its holders is reached; to be tried again in {ms} ms{failures}"));
+        }
+        Some(match (pull.running.is_some(), pull.admitted.is_empty()) {
             (true, _) => format!("being read from {from}{failures}"),
             (false, true) => {
                 let (running, max) = (self.running_count, TRANSFERS_MAX);
@@ -216,8 +265,10 @@ impl<R: RunName> Pulls<R> {
                 len: m.len,
                 holders: Vec::new(),
                 failures: 0,
+                interruptions: 0,
                 cause: None,
-                running: false,
+                done_bytes: 0,
+                running: None,
                 needed_by: BTreeMap::new(),
                 admitted: BTreeSet::new(),
             });
@@ -229,7 +280,8 @@ impl<R: RunName> Pulls<R> {
                 }
             }
         }
-        self.bundles.insert(purpose, Bundle { missing: objects, bytes, admitted: false, order });
+        self.bundles
+            .insert(purpose, Bundle { missing: objects, bytes, stage: Stage::Queued, asides: 0, order });
         let before = self.queue.insert(order, purpose);
         assert!(before.is_none(), "two bundles have one place in the queue");
         self.advance(room_bytes, out);
@@ -250,6 +302,9 @@ impl<R: RunName> Pulls<R> {
     pub fn arrived(&mut self, object: ObjectId, room_bytes: u64, out: &mut Vec<Effect<R>>) {
         let Some(pull) = self.take_pull(object) else { return };
         self.note(object, Fact::PullArrived);
+        if let Some(from) = pull.running {
+            self.reached(from);
+        }
         for purpose in pull.needed_by.into_values() {
             let bundle = known_mut(&mut self.bundles, &purpose);
             let was_missing = bundle.missing.remove(&object);
@@ -262,7 +317,8 @@ impl<R: RunName> Pulls<R> {
         self.advance(room_bytes, out);
     }
 
-    /// A transfer failed, or its node left: tries the next holder, or ends the bundles that need the object.
+    /// A transfer failed, as its source has no such object or does not send what it is: tries the next
+    /// holder, or ends the bundles that need the object.
     pub fn failed(
         &mut self,
         object: ObjectId,
@@ -271,14 +327,12 @@ impl<R: RunName> Pulls<R> {
         room_bytes: u64,
         out: &mut Vec<Effect<R>>,
     ) {
-        self.set_running(object, false);
+        self.set_running(object, None);
         self.note(object, Fact::PullFailed(from));
+        self.reached(from);
         let Some(pull) = self.pulls.get_mut(&object) else { return };
         pull.failures += 1;
-        pull.cause = Some(cause);
-        if let Some(at) = pull.holders.iter().position(|h| *h == from) {
-            pull.holders[at..].rotate_left(1);
-        }
+        pull.broke_off(from, cause);
         let hopeless = TRIES_PER_HOLDER * pull.holders.len() <= pull.failures;
         if hopeless || pull.needed_by.is_empty() {
             self.give_up(object, out);
@@ -291,12 +345,14 @@ impl<R: RunName> Pulls<R> {
         for pull in self.pulls.values_mut() {
             pull.holders.retain(|h| *h != node);
         }
+        self.reached(node);
     }
 
     /// A node has lost its copy of an object.
     pub fn copy_gone(&mut self, object: ObjectId, node: NodeId) {
         if let Some(pull) = self.pulls.get_mut(&object) {
             pull.holders.retain(|h| *h != node);
+            self.hurry(object);
         }
     }
 
@@ -306,11 +362,12 @@ impl<R: RunName> Pulls<R> {
             && !pull.holders.contains(&node)
         {
             pull.holders.push(node);
+            self.hurry(object);
         }
     }
 
-    /// A transfer could not start because there is no room: ends the bundles that need the object, and
-    /// returns them.
+    /// The object need not be read, or cannot be for want of room: ends the bundles that need it, and returns
+    /// them.
     pub fn refused(&mut self, object: ObjectId) -> Vec<Purpose<R>> {
         let Some(pull) = self.take_pull(object) else { return Vec::new() };
         let bundles: Vec<_> = pull.needed_by.into_values().collect();
@@ -337,7 +394,7 @@ impl<R: RunName> Pulls<R> {
     /// Whether a transfer of the object runs.
     #[must_use]
     pub fn is_running(&self, object: ObjectId) -> bool {
-        self.pulls.get(&object).is_some_and(|p| p.running)
+        self.pulls.get(&object).is_some_and(|p| p.running.is_some())
     }
 
     /// Whether somebody waits for the object or it is read ahead.
@@ -372,29 +429,34 @@ impl<R: RunName> Pulls<R> {
 
     /// Asserts that the tables agree.
     pub fn check(&self) {
-        let admitted: u64 = self.bundles.values().filter(|b| b.admitted).map(|b| b.bytes).sum();
-        assert_eq!(admitted, self.admitted_bytes, "bytes of admitted bundles");
+        let admitted = self.bundles.values().filter(|b| b.stage == Stage::Admitted);
+        assert_eq!(admitted.map(|b| b.bytes).sum::<u64>(), self.admitted_bytes, "bytes of admitted bundles");
+        let mut aside = BTreeSet::new();
         for (purpose, bundle) in &self.bundles {
-            assert_eq!(
-                bundle.admitted,
-                !self.queue.contains_key(&bundle.order),
-                "{purpose:?} admitted and queued"
-            );
+            let is_queued = self.queue.contains_key(&bundle.order);
+            assert_eq!(bundle.stage == Stage::Queued, is_queued, "{purpose:?} queued");
+            if let Stage::Aside(until) = bundle.stage {
+                aside.insert((until, bundle.order));
+            }
             assert!(
                 bundle.missing.iter().all(|o| self.pulls.contains_key(o)),
                 "{purpose:?} waits for nothing"
             );
         }
+        assert!(aside.iter().eq(self.aside.keys()), "bundles that are set aside");
         let startable = self.pulls.iter().filter_map(|(object, p)| Some((p.startable_at()?, *object)));
         assert_eq!(startable.collect::<BTreeSet<_>>(), self.startable, "transfers that may start");
         assert_eq!(
             self.running_count,
-            self.pulls.values().filter(|p| p.running).count(),
+            self.pulls.values().filter(|p| p.running.is_some()).count(),
             "running transfers"
         );
         for pull in self.pulls.values() {
             let is_admitted = |order: &Order| {
-                pull.needed_by.get(order).and_then(|b| self.bundles.get(b)).map(|b| b.admitted)
+                pull.needed_by
+                    .get(order)
+                    .and_then(|b| self.bundles.get(b))
+                    .map(|b| b.stage == Stage::Admitted)
             };
             assert!(pull.admitted.iter().all(|order| is_admitted(order) == Some(true)), "admitted bundles");
             let count = pull.needed_by.keys().filter(|order| is_admitted(order) == Some(true)).count();
@@ -405,10 +467,14 @@ impl<R: RunName> Pulls<R> {
     fn remove(&mut self, purpose: Purpose<R>) -> bool {
         let Some(bundle) = self.bundles.remove(&purpose) else { return false };
         let was_queued = self.queue.remove(&bundle.order).is_some();
-        assert!(was_queued != bundle.admitted, "{purpose:?} is queued and admitted, or neither");
-        if bundle.admitted {
-            assert!(bundle.bytes <= self.admitted_bytes, "fewer bytes are admitted than {purpose:?} has");
-            self.admitted_bytes -= bundle.bytes;
+        assert_eq!(was_queued, bundle.stage == Stage::Queued, "{purpose:?} is queued, or it is not");
+        match bundle.stage {
+            Stage::Queued => {}
+            Stage::Admitted => self.give_back(bundle.bytes),
+            Stage::Aside(until) => {
+                let was_aside = self.aside.remove(&(until, bundle.order)).is_some();
+                assert!(was_aside, "{purpose:?} is set aside and not listed");
+            }
         }
         for object in bundle.missing {
             // The pull of an object that has just arrived, or is given up, is already removed.
@@ -417,7 +483,7 @@ impl<R: RunName> Pulls<R> {
             let needed = pull.needed_by.remove(&bundle.order);
             assert_eq!(needed, Some(purpose), "{object} is not needed by who waits for it");
             pull.admitted.remove(&bundle.order);
-            let is_needed = !pull.needed_by.is_empty() || pull.running;
+            let is_needed = !pull.needed_by.is_empty() || pull.running.is_some();
             let startable_at = pull.startable_at();
             self.move_startable(object, was_startable_at, startable_at);
             if !is_needed {
@@ -429,19 +495,27 @@ impl<R: RunName> Pulls<R> {
 
     /// Removes a pull; its bundles still name the object.
     fn take_pull(&mut self, object: ObjectId) -> Option<Pull<R>> {
-        self.set_running(object, false);
+        let running = self.pulls.get(&object)?.running;
+        self.set_running(object, None);
         let pull = self.pulls.remove(&object)?;
         self.move_startable(object, pull.startable_at(), None);
-        Some(pull)
+        Some(Pull { running, ..pull })
     }
 
-    fn set_running(&mut self, object: ObjectId, running: bool) {
+    fn set_running(&mut self, object: ObjectId, running: Option<NodeId>) {
         let Some(pull) = self.pulls.get_mut(&object).filter(|p| p.running != running) else { return };
         let was_startable_at = pull.startable_at();
+        assert!(pull.running.is_none() || running.is_none(), "{object} is read from two nodes");
         pull.running = running;
         let startable_at = pull.startable_at();
-        self.running_count = if running { self.running_count + 1 } else { self.running_count - 1 };
+        self.running_count = if running.is_some() { self.running_count + 1 } else { self.running_count - 1 };
         self.move_startable(object, was_startable_at, startable_at);
+    }
+
+    /// The room of a bundle is for others.
+    fn give_back(&mut self, bytes: u64) {
+        assert!(bytes <= self.admitted_bytes, "fewer bytes are admitted than a bundle has");
+        self.admitted_bytes -= bytes;
     }
 
     fn move_startable(&mut self, object: ObjectId, from: Option<Order>, to: Option<Order>) {
@@ -466,10 +540,13 @@ impl<R: RunName> Pulls<R> {
                 return;
             }
             let Some((_, object)) = self.startable.first().copied() else { return };
-            let next = self.pulls.get(&object).and_then(|pull| Some((pull.len, *pull.holders.first()?)));
+            let next = self.pulls.get(&object).and_then(|pull| Some((pull.len, self.next_holder(pull)?)));
+            let now = self.journal.now();
             match next {
-                Some((len, from)) => {
-                    self.set_running(object, true);
+                Some((_, (_, until))) if now < until => self.set_aside(object, until, out),
+                Some((len, (from, _))) => {
+                    self.unreached.tried(from, now);
+                    self.set_running(object, Some(from));
                     self.note(object, Fact::PullStarted(from));
                     out.push(Effect::Start { object, len, from });
                 }
@@ -482,11 +559,11 @@ impl<R: RunName> Pulls<R> {
     fn admit(&mut self, room_bytes: u64) {
         while let Some((order, purpose)) = self.queue.first_key_value().map(|(o, p)| (*o, *p)) {
             let bundle = known_mut(&mut self.bundles, &purpose);
-            assert!(!bundle.admitted, "{purpose:?} is queued and admitted");
+            assert_eq!(bundle.stage, Stage::Queued, "{purpose:?} is queued");
             if self.admitted_bytes > 0 && self.admitted_bytes + bundle.bytes > room_bytes {
                 return;
             }
-            bundle.admitted = true;
+            bundle.stage = Stage::Admitted;
             self.admitted_bytes += bundle.bytes;
             self.queue.remove(&order);
             let objects: Vec<_> = bundle.missing.iter().copied().collect();

@@ -149,7 +149,7 @@ impl Node {
             Message::ObjectFree { object } => self.drop_lent_copy(object, from),
             Message::ObjectLocate { object } => self.owner.locate(from, object, &mut self.effects),
             Message::ObjectState { object, state, nested } => {
-                self.owner.owner_told(from, object, state, &nested, &mut self.effects);
+                self.object_told(from, object, state, &nested, out)
             }
             Message::Quota(message) => self.quota_message(from, message, out),
             Message::ReadEnded { object } => self.transfers.reader_ended(object, from),

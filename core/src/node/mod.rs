@@ -359,6 +359,7 @@ impl Node {
             Event::PullFailed { object, from, done_bytes, cause } => {
                 self.pull_failed(object, from, done_bytes, &cause, out)
             }
+            Event::PullInterrupted(ended) => self.pull_interrupted(ended, out),
             Event::PullRefused { object, cause } => self.no_memory_for(object, &cause, out),
             Event::Tick => self.tick(now, out),
         }
@@ -413,6 +414,8 @@ impl Node {
             self.leases.next_timeout(),
             self.budgets.next_timeout(),
             self.drain.next_timeout(),
+            self.pulls.next_timeout(),
+            self.transfers.next_timeout(|node| self.peers.silent_at(node)),
         ];
         all.into_iter().flatten().min()
     }
@@ -553,6 +556,8 @@ impl Node {
         self.ask_for_unknown_peers(now, out);
         self.kill_overdue(now, out);
         self.end_hold(now, out);
+        self.leave_silent(out);
+        self.end_pull_pauses(out);
         if self.leases.has_waiters() && now >= self.recalled_at + RECALL_EVERY {
             self.recalled_at = now;
             let runs = &self.runs;

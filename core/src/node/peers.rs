@@ -26,6 +26,8 @@ use tharsis_types::peer::{Message, Packet};
 
 /// The news of most joins is a moment late.
 const ASK_AFTER: Now = 50 * MS;
+/// A member from which nothing comes for so long is not reached: one that lives answers within a second.
+const SILENT_AFTER: Now = 5_000 * MS;
 /// The control store may be away for a while.
 const ASK_EVERY: Now = UNKNOWN_NODE_WAIT_MS * MS;
 
@@ -145,6 +147,11 @@ impl Peers {
         let repeat = self.busy.iter().filter_map(|node| self.links.get(node)?.next_timeout()).min();
         let ask = self.unknown.values().map(|unknown| unknown.ask_at).min();
         repeat.into_iter().chain(ask).min()
+    }
+
+    /// When a member counts as not reached, if messages are on their way to it and nothing comes from it.
+    pub(super) fn silent_at(&self, node: NodeId) -> Option<Now> {
+        Some(self.links.get(&node)?.silent_since()? + SILENT_AFTER)
     }
 
     /// Messages that are not acknowledged.

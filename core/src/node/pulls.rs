@@ -5,11 +5,12 @@
 
 use super::Node;
 use super::runs::Run;
-use crate::event::Action;
+use crate::event::{Action, Value};
 use crate::pull::{self, Missing, Purpose};
 use crate::slab::Slot;
 use std::sync::Arc;
-use tharsis_types::{Failure, ObjectId};
+use tharsis_types::peer::RemoteState;
+use tharsis_types::{Failure, NodeId, ObjectId, RefId};
 
 /// Bundles that are read here, for runs that are named by their slots.
 pub(super) type Pulls = pull::Pulls<Slot<Run>>;
@@ -31,6 +32,7 @@ impl Node {
                     self.pull_lost(purpose, object, cause.as_deref(), out)
                 }
                 pull::Effect::Start { object, len, from } => self.begin_pull(object, len, from, out),
+                pull::Effect::Unreached(object) => self.not_reached(object, out),
             }
         }
     }
@@ -42,6 +44,54 @@ impl Node {
             return;
         }
         self.pull_change(out, |pulls, room, effects| pulls.want(purpose, missing, room, effects));
+    }
+
+    /// No holder of an object that is known here is reached. It may have been written here meanwhile, or its
+    /// owner may know of other copies.
+    fn not_reached(&mut self, object: ObjectId, out: &mut Vec<Action>) {
+        if self.store.find(object).is_some() {
+            self.pull_done(object, out);
+        } else if self.store.is_spilled(object) {
+            self.pulls.copy_added(object, self.id);
+        } else {
+            self.owner.ask_for_copies(object, &mut self.effects);
+        }
+    }
+
+    /// Holders that were not reached are tried again.
+    pub(super) fn end_pull_pauses(&mut self, out: &mut Vec<Action>) {
+        if self.pulls.next_timeout().is_some_and(|at| at <= self.now) {
+            self.pull_change(out, Pulls::end_pauses);
+        }
+    }
+
+    /// The owner of an object tells its state. If no holder that is known here is reached, those that it
+    /// names are tried; if the value is not in a store any more, nobody waits for them.
+    pub(super) fn object_told(
+        &mut self,
+        from: NodeId,
+        object: ObjectId,
+        state: RemoteState,
+        nested: &[RefId],
+        out: &mut Vec<Action>,
+    ) {
+        self.owner.owner_told(from, object, state, nested, &mut self.effects);
+        if !self.pulls.is_aside(object) {
+            return;
+        }
+        if matches!(self.owner.value_ref(object), Some(Value::Stored { .. }) | None) {
+            let others = self.holders(object).into_iter().filter(|holder| *holder != self.id);
+            return others.for_each(|holder| self.pulls.copy_added(object, holder));
+        }
+        for purpose in self.pulls.refused(object) {
+            match purpose {
+                Purpose::Ahead(_) => {}
+                Purpose::Arguments(run) => self.arguments_ready(run, out),
+                Purpose::Move(object) => self.move_failed(object, out),
+                Purpose::Read(client, token) => self.read_lost(client, token, object, out),
+            }
+        }
+        self.pull_change(out, Pulls::resume);
     }
 
     /// All objects of a bundle are here.

@@ -11,14 +11,19 @@
 //! | interrupted | `begun` | `keep_begun` | `take_begun`, in the same step |
 //!
 //! [`crate::pull`] decides which objects are read, and tries the next holder when a transfer fails.
+//!
+//! Nobody is waited for without an end. A node from which nothing comes while messages for it are under way
+//! is not reached. One that is reached answers at once, unless it waits for the object itself.
 
 use super::Node;
-use crate::Now;
 use crate::event::{Action, Operation};
 use crate::journal::{About, Entry, Fact, Journal};
+use crate::pull::Interrupted;
 use crate::relay::{Have, Relay, Request};
+use crate::{MS, Now};
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
+use tharsis_types::limits::MIB;
 use tharsis_types::peer::{Message, Turn};
 use tharsis_types::{Extent, Failure, FailureKind, NodeId, ObjectId};
 
@@ -26,11 +31,20 @@ use tharsis_types::{Extent, Failure, FailureKind, NodeId, ObjectId};
 /// turn out not to have the object.
 const ASKS_MAX: u8 = 4;
 
+/// The longest time for which a holder is waited for that is reached and does not answer.
+const ANSWER_WAIT: Now = 30_000 * MS;
+
+/// The longest time for which a reader is waited for until it has so many bytes, at a rate that no link in
+/// use is slower than.
+const READER_WAIT: Now = 60_000 * MS;
+const READER_BYTES: u64 = 64 * MIB as u64;
+
 /// The consequences of a change.
 #[derive(Debug)]
 enum Effect {
-    /// No node is left to ask: the transfer from this holder has failed.
-    Failed { object: ObjectId, holder: NodeId, done_bytes: u64, cause: &'static str },
+    /// No node is left to ask: the transfer from this holder has failed. If it `is_interrupted`, nobody says
+    /// that the object is not there.
+    Failed { object: ObjectId, holder: NodeId, done_bytes: u64, is_interrupted: bool },
     /// Read the rest of an object from a node.
     Read { object: ObjectId, from: NodeId, into: Extent, done_bytes: u64 },
     /// Send a message.
@@ -62,6 +76,14 @@ struct Asked {
     asks: u8,
     /// The node that was asked last: the holder, or a node that an answer named.
     last: NodeId,
+    /// Until when that one may take to answer.
+    until: Now,
+}
+
+impl Asked {
+    fn late_at(&self, silent_at: &impl Fn(NodeId) -> Option<Now>) -> Now {
+        silent_at(self.last).map_or(self.until, |at| at.min(self.until))
+    }
 }
 
 impl Transfers {
@@ -90,7 +112,9 @@ impl Transfers {
         out: &mut Vec<Effect>,
     ) {
         assert!(!self.read_from.contains_key(&object), "{object} is being read already");
-        let before = self.asked.insert(object, Asked { into, done_bytes, holder, asks: 1, last: holder });
+        let until = self.journal.now() + ANSWER_WAIT;
+        let before =
+            self.asked.insert(object, Asked { into, done_bytes, holder, asks: 1, last: holder, until });
         assert!(before.is_none(), "{object} is asked for twice");
         self.journal.note(About::Object(object), Fact::ReadAsked(holder));
         out.push(Effect::Send {
@@ -120,31 +144,60 @@ impl Transfers {
                 out.push(Effect::Read { object, from, into, done_bytes });
             }
             (Some(asked), Turn::At(next)) if is_member(next) => {
-                self.asked.insert(object, Asked { last: next, ..asked });
+                let until = self.journal.now() + READER_WAIT * (1 + asked.into.len / READER_BYTES);
+                self.asked.insert(object, Asked { last: next, until, ..asked });
                 self.journal.note(About::Object(object), Fact::ReadAsked(next));
                 let message = Message::ReadRequest { object, sent: true, failed_at: None };
                 out.push(Effect::Send { to: next, message });
             }
-            (Some(_), Turn::At(_) | Turn::Never) => self.ask_again(object, is_member, out),
+            (Some(_), Turn::At(_) | Turn::Never) => self.ask_again(object, false, is_member, out),
+            // It was asked twice.
+            (None, Turn::Now) if self.read_from.get(&object) == Some(&from) => {}
             (None, Turn::Now) => out.push(Effect::Send { to: from, message: Message::ReadEnded { object } }),
             (None, Turn::At(_) | Turn::Never) => {}
         }
     }
 
-    /// The node that was asked last cannot send the object: the holder is asked again, or the transfer has
-    /// failed.
-    fn ask_again(&mut self, object: ObjectId, is_member: impl Fn(NodeId) -> bool, out: &mut Vec<Effect>) {
-        let asked = self.asked[&object];
+    /// The node that was asked last cannot send the object, or does not answer: the holder is asked again, or
+    /// the transfer has failed.
+    fn ask_again(
+        &mut self,
+        object: ObjectId,
+        is_late: bool,
+        is_member: impl Fn(NodeId) -> bool,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(asked) = self.asked.get(&object).copied() else { return };
         let Asked { holder, last, asks, done_bytes, .. } = asked;
         if last == holder || asks >= ASKS_MAX || !is_member(holder) {
             self.asked.remove(&object);
             self.tell_waiting(object, false, out);
-            let cause = "neither it nor those that it named have it";
-            return out.push(Effect::Failed { object, holder, done_bytes, cause });
+            let is_interrupted = is_late && is_member(holder);
+            return out.push(Effect::Failed { object, holder, done_bytes, is_interrupted });
         }
-        self.asked.insert(object, Asked { last: holder, asks: asks + 1, ..asked });
+        let until = self.journal.now() + ANSWER_WAIT;
+        self.asked.insert(object, Asked { last: holder, asks: asks + 1, until, ..asked });
         let message = Message::ReadRequest { object, sent: false, failed_at: Some(last) };
         out.push(Effect::Send { to: holder, message });
+    }
+
+    /// When an answer is late, by when nodes count as not reached.
+    pub(super) fn next_timeout(&self, silent_at: impl Fn(NodeId) -> Option<Now>) -> Option<Now> {
+        self.asked.values().map(|asked| asked.late_at(&silent_at)).min()
+    }
+
+    /// Objects whose answers are late, in order.
+    fn late(&self, now: Now, silent_at: impl Fn(NodeId) -> Option<Now>) -> Vec<ObjectId> {
+        let late = self.asked.iter().filter(|(_, asked)| asked.late_at(&silent_at) <= now);
+        let mut objects: Vec<_> = late.map(|(object, _)| *object).collect();
+        objects.sort_unstable();
+        objects
+    }
+
+    /// Objects that other nodes were asked for, with the one that was asked last; for tests and the
+    /// simulator.
+    pub(super) fn asked(&self) -> impl Iterator<Item = (ObjectId, NodeId)> {
+        self.asked.iter().map(|(object, asked)| (*object, asked.last))
     }
 
     /// Another node wants to read an object; `is_here` if all of it is in the store.
@@ -239,7 +292,11 @@ impl Node {
         change(&mut self.transfers, &|node| node != me && view.knows(node), &mut effects);
         for effect in effects {
             match effect {
-                Effect::Failed { object, holder, done_bytes, cause } => {
+                Effect::Failed { object, holder, done_bytes, is_interrupted: true } => {
+                    self.not_answered(object, holder, done_bytes, out)
+                }
+                Effect::Failed { object, holder, done_bytes, is_interrupted: false } => {
+                    let cause = "neither it nor those that it named have it";
                     self.pull_failed(object, holder, done_bytes, cause, out)
                 }
                 Effect::Read { object, from, into, done_bytes } => {
@@ -259,6 +316,9 @@ impl Node {
         done_bytes: u64,
         out: &mut Vec<Action>,
     ) {
+        if self.peers.silent_at(holder).is_some_and(|at| at <= self.now) {
+            return self.not_answered(object, holder, done_bytes, out);
+        }
         if into.len < self.config.relay_bytes_min {
             out.push(Action::Do(Operation::Pull { object, from: holder, into, done_bytes }));
             return;
@@ -293,7 +353,7 @@ impl Node {
         });
     }
 
-    /// A transfer was interrupted, or a copy cannot be read back: the next holder is tried.
+    /// A transfer has failed, or a copy cannot be read back: the next holder is tried.
     ///
     /// A value that was put is the same on all holders, so the next one goes on where this one ended. A
     /// result may have been made twice with different bytes, so it is read from the start.
@@ -305,12 +365,7 @@ impl Node {
         cause: &str,
         out: &mut Vec<Action>,
     ) {
-        self.transfer_ended(object, false, out);
-        let into = self.store.receiving(object).filter(|_| from != self.id && object.is_put());
-        match into {
-            Some(into) => self.transfers.keep_begun(object, into, done_bytes),
-            None => self.store.received(object, false),
-        }
+        self.transfer_broke_off(object, from, done_bytes, out);
         let cause = if from == self.id {
             self.copy_lost(object, out);
             format!("it could not be read back from disk: {cause}")
@@ -318,9 +373,55 @@ impl Node {
             format!("it could not be read from node {from}: {cause}")
         };
         self.pull_change(out, |pulls, room, effects| pulls.failed(object, from, cause, room, effects));
+        self.drop_begun(object);
+    }
+
+    /// A transfer broke off, or never began, and says nothing of the copy at its source. What has come is
+    /// kept if the next holder is tried at once.
+    pub(super) fn pull_interrupted(&mut self, ended: Interrupted, out: &mut Vec<Action>) {
+        let Interrupted { object, from, done_bytes, cause } = ended;
+        self.transfer_broke_off(object, from, done_bytes, out);
+        let cause = format!("it could not be read from node {from}: {cause}");
+        let ended = Interrupted { object, from, done_bytes, cause };
+        self.pull_change(out, |pulls, room, effects| pulls.interrupted(ended, room, effects));
+        self.drop_begun(object);
+    }
+
+    /// A holder does not answer: it is not reached, or does not mean to.
+    fn not_answered(&mut self, object: ObjectId, from: NodeId, done_bytes: u64, out: &mut Vec<Action>) {
+        let cause = "it does not answer".to_owned();
+        self.pull_interrupted(Interrupted { object, from, done_bytes, cause }, out);
+    }
+
+    fn transfer_broke_off(&mut self, object: ObjectId, from: NodeId, done_bytes: u64, out: &mut Vec<Action>) {
+        self.transfer_ended(object, false, out);
+        let into = self.store.receiving(object).filter(|_| from != self.id && object.is_put());
+        match into {
+            Some(into) => self.transfers.keep_begun(object, into, done_bytes),
+            None => self.store.received(object, false),
+        }
+    }
+
+    /// Drops what has come of an object, unless another transfer goes on with it.
+    fn drop_begun(&mut self, object: ObjectId) {
         if self.transfers.take_begun(object).is_some() {
             self.store.received(object, false);
         }
+    }
+
+    /// Nodes that were asked for objects and do not answer are left for others.
+    pub(super) fn leave_silent(&mut self, out: &mut Vec<Action>) {
+        let late = self.transfers.late(self.now, |node| self.peers.silent_at(node));
+        for object in late {
+            self.transfer_change(out, |transfers, is_member, effects| {
+                transfers.ask_again(object, true, is_member, effects)
+            });
+        }
+    }
+
+    /// Large objects that other nodes were asked for and have not answered; for tests and the simulator.
+    pub fn asked_for(&self) -> impl Iterator<Item = (ObjectId, NodeId)> {
+        self.transfers.asked()
     }
 
     /// A transfer has ended: its source has room for another reader, and the readers that wait here go on.
@@ -332,7 +433,7 @@ impl Node {
     pub(super) fn transfers_with_gone(&mut self, node: NodeId, out: &mut Vec<Action>) {
         for object in self.transfers.node_gone(node) {
             self.transfer_change(out, |transfers, is_member, effects| {
-                transfers.ask_again(object, is_member, effects)
+                transfers.ask_again(object, false, is_member, effects)
             });
         }
     }
@@ -406,8 +507,40 @@ mod tests {
         }
         answer(&mut transfers, HOLDER, Turn::At(READER));
         let failed = answer(&mut transfers, READER, Turn::Never);
-        assert!(matches!(failed[..], [Effect::Failed { holder: HOLDER, .. }]));
+        assert!(matches!(failed[..], [Effect::Failed { holder: HOLDER, is_interrupted: false, .. }]));
         assert!(transfers.leftovers().iter().all(|(_, count)| *count == 0));
+    }
+
+    /// The holder is reached, and sends us to a reader that is not, or does not mean to answer.
+    #[test]
+    fn nobody_is_waited_for_without_an_end() {
+        let mut transfers = begun();
+        let reached = |_: NodeId| None;
+        assert_eq!(transfers.next_timeout(reached), Some(ANSWER_WAIT));
+        assert_eq!(transfers.next_timeout(|node| (node == HOLDER).then_some(5)), Some(5), "it is silent");
+        answer(&mut transfers, HOLDER, Turn::At(READER));
+        assert_eq!(transfers.next_timeout(reached), Some(READER_WAIT), "it waits itself");
+        assert_eq!(transfers.next_timeout(|node| (node == HOLDER).then_some(5)), Some(READER_WAIT));
+        assert!(transfers.late(READER_WAIT - 1, reached).is_empty());
+        assert_eq!(transfers.late(READER_WAIT, reached), [object()]);
+        let mut ask_again = || {
+            let mut effects = Vec::new();
+            transfers.ask_again(object(), true, |_| true, &mut effects);
+            effects
+        };
+        let failed_at = Some(READER);
+        let request = Message::ReadRequest { object: object(), sent: false, failed_at };
+        assert!(matches!(&ask_again()[..], [Effect::Send { to: HOLDER, message }] if *message == request));
+        let failed = ask_again();
+        assert!(matches!(failed[..], [Effect::Failed { holder: HOLDER, is_interrupted: true, .. }]));
+        assert!(transfers.leftovers().iter().all(|(_, count)| *count == 0));
+    }
+
+    #[test]
+    fn the_second_answer_of_a_holder_does_not_end_the_transfer() {
+        let mut transfers = begun();
+        assert!(matches!(answer(&mut transfers, HOLDER, Turn::Now)[..], [Effect::Read { from: HOLDER, .. }]));
+        assert!(answer(&mut transfers, HOLDER, Turn::Now).is_empty());
     }
 
     #[test]

@@ -265,6 +265,14 @@ impl Owner {
         self.references.ask_anew(object, out);
     }
 
+    /// The owner of another node's object is asked for its state, unless it is being asked: it may know of
+    /// copies that this node does not know of.
+    pub fn ask_for_copies(&mut self, object: ObjectId, out: &mut Vec<Effect>) {
+        if let Some(slot) = self.references.find(&object) {
+            self.references.ask_owner(slot, out);
+        }
+    }
+
     /// The owner of another node's object is asked for its state, unless that is known here or under way. If
     /// it is gone, the object is lost.
     pub fn ask_if_awaited(&mut self, object: ObjectId, out: &mut Vec<Effect>) {

@@ -109,6 +109,138 @@ fn d8_a_lost_source_gives_its_place_to_the_next_bundle_and_cancelling_leaks_no_q
     assert!(pulls.is_empty());
 }
 
+fn interrupted(n: u32, from: u64) -> Interrupted {
+    Interrupted { object: object(n), from: NodeId(from), done_bytes: 0, cause: "cut".to_owned() }
+}
+
+/// Ends the next pause.
+fn end_pause(pulls: &mut Pulls<u32>, out: &mut Vec<Effect<u32>>) {
+    let until = pulls.next_timeout().unwrap();
+    pulls.tell_time(until);
+    pulls.end_pauses(1000, out);
+    pulls.check();
+}
+
+#[test]
+fn a_holder_that_is_not_reached_is_tried_by_one_transfer_at_a_time() {
+    let mut pulls = Pulls::beside(None);
+    let mut out = Vec::new();
+    for n in 1..=20 {
+        pulls.want(read(1, n.into()), vec![missing(n, 1, &[7])], 1000, &mut out);
+    }
+    assert_eq!(out.len(), TRANSFERS_MAX);
+    for n in 1..=TRANSFERS_MAX as u32 {
+        pulls.interrupted(interrupted(n, 7), 1000, &mut out);
+        pulls.check();
+    }
+    out.clear();
+    let start = |n, from| Effect::Start { object: object(n), len: 1, from: NodeId(from) };
+    let starts = |out: &[Effect<u32>]| out.iter().filter(|e| matches!(e, Effect::Start { .. })).count();
+    // It takes no place of what can be read.
+    pulls.want(read(2, 1), vec![missing(30, 1, &[8])], 1000, &mut out);
+    assert_eq!(out, [start(30, 8)]);
+    for _ in 0..3 {
+        out.clear();
+        end_pause(&mut pulls, &mut out);
+        assert_eq!((starts(&out), out.contains(&start(1, 7))), (1, true), "{out:?}");
+        pulls.interrupted(interrupted(1, 7), 1000, &mut out);
+    }
+    out.clear();
+    end_pause(&mut pulls, &mut out);
+    assert_eq!(starts(&out), 1);
+    out.clear();
+    pulls.arrived(object(1), 1000, &mut out);
+    end_pause(&mut pulls, &mut out);
+    assert_eq!(starts(&out), TRANSFERS_MAX - 1, "it is reached: {out:?}");
+}
+
+#[test]
+fn bundles_behind_a_cut_leave_their_room_to_others() {
+    let mut pulls = Pulls::beside(None);
+    let mut out = Vec::new();
+    pulls.want(arguments(1), vec![missing(1, 60, &[7]), missing(2, 40, &[8])], 100, &mut out);
+    pulls.want(arguments(2), vec![missing(3, 100, &[8])], 100, &mut out);
+    assert_eq!(out.len(), 2);
+    out.clear();
+    pulls.interrupted(interrupted(1, 7), 100, &mut out);
+    pulls.check();
+    let start = Effect::Start { object: object(3), len: 100, from: NodeId(8) };
+    assert_eq!(out, [Effect::Unreached(object(1)), start]);
+    assert!(pulls.is_aside(object(1)) && !pulls.is_aside(object(2)), "the other one is still being read");
+    pulls.arrived(object(3), 100, &mut out);
+    pulls.arrived(object(2), 100, &mut out);
+    out.clear();
+    end_pause(&mut pulls, &mut out);
+    assert_eq!(out, [Effect::Start { object: object(1), len: 60, from: NodeId(7) }]);
+    pulls.arrived(object(1), 100, &mut out);
+    assert_eq!((out.pop(), pulls.object_count()), (Some(Effect::Ready(arguments(1))), 0));
+}
+
+#[test]
+fn what_was_set_aside_goes_on_when_its_holders_change() {
+    for is_dead in [true, false] {
+        let mut pulls = Pulls::beside(None);
+        let mut out = Vec::new();
+        pulls.want(read(1, 1), vec![missing(1, 100, &[7])], 1000, &mut out);
+        pulls.interrupted(interrupted(1, 7), 1000, &mut out);
+        if is_dead {
+            pulls.holder_gone(NodeId(7));
+        } else {
+            pulls.copy_added(object(1), NodeId(8));
+        }
+        assert_eq!(pulls.next_timeout(), Some(0), "now");
+        out.clear();
+        end_pause(&mut pulls, &mut out);
+        let (object, cause) = (object(1), Some("cut".to_owned()));
+        let expected = if is_dead {
+            Effect::Lost { purpose: read(1, 1), object, cause }
+        } else {
+            Effect::Start { object, len: 100, from: NodeId(8) }
+        };
+        assert_eq!(out, [expected]);
+    }
+}
+
+#[test]
+fn nothing_is_left_of_what_was_set_aside_and_is_not_needed() {
+    let mut pulls = Pulls::beside(None);
+    let mut out = Vec::new();
+    for purpose in [arguments(1), read(1, 1)] {
+        pulls.want(purpose, vec![missing(1, 100, &[7])], 1000, &mut out);
+    }
+    pulls.interrupted(interrupted(1, 7), 1000, &mut out);
+    pulls.forget(arguments(1), 1000, &mut out);
+    pulls.check();
+    assert_eq!(pulls.refused(object(1)), [read(1, 1)]);
+    pulls.check();
+    assert_eq!((pulls.object_count(), pulls.next_timeout()), (0, None));
+    // A copy that is to be moved is kept by another node in the end.
+    let purpose = Purpose::Move(object(1));
+    pulls.want(purpose, vec![missing(1, 100, &[7])], 1000, &mut out);
+    for _ in 0..2 {
+        assert!(pulls.is_aside(object(1)));
+        end_pause(&mut pulls, &mut out);
+        pulls.interrupted(interrupted(1, 7), 1000, &mut out);
+    }
+    assert_eq!(out.pop(), Some(Effect::Lost { purpose, object: object(1), cause: Some("cut".to_owned()) }));
+    assert_eq!((pulls.object_count(), pulls.next_timeout()), (0, None));
+}
+
+#[test]
+fn a_transfer_that_brings_more_goes_on_at_once() {
+    let mut pulls = Pulls::beside(None);
+    let mut out = Vec::new();
+    pulls.want(read(1, 1), vec![missing(1, 100, &[7, 8])], 1000, &mut out);
+    for (done_bytes, from, next) in [(40, 7, 8), (60, 8, 7), (60, 7, 8)] {
+        out.clear();
+        pulls.interrupted(Interrupted { done_bytes, ..interrupted(1, from) }, 1000, &mut out);
+        assert_eq!(out, [Effect::Start { object: object(1), len: 100, from: NodeId(next) }]);
+    }
+    out.clear();
+    pulls.interrupted(Interrupted { done_bytes: 60, ..interrupted(1, 8) }, 1000, &mut out);
+    assert_eq!(out, [Effect::Unreached(object(1))], "nothing came, from neither of them");
+}
+
 /// The time per object to want it and to receive it, while `count` objects wait.
 #[allow(clippy::disallowed_types, reason = "the test measures time")]
 fn ns_per_object(count: u32) -> f64 {

@@ -467,7 +467,8 @@ impl Code {
         while done < len {
             let piece = &mut piece[..(len - done).min(STEP_BYTES as u64) as usize];
             let wait = until.saturating_duration_since(Instant::now());
-            self.pulls.connections().fetch(holder, &key_of(unit), done, piece, wait).map_err(failed)?;
+            let fetched = self.pulls.connections().fetch(holder, &key_of(unit), done, piece, wait);
+            fetched.map_err(|unread| failed(unread.cause))?;
             hasher.update(piece);
             file.write_all(piece).map_err(on_disk)?;
             done += piece.len() as u64;

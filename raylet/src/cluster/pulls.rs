@@ -17,6 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tharsis_core::Event;
+use tharsis_core::pull::Interrupted;
 use tharsis_object_store::Arena;
 use tharsis_object_store::StoreError;
 use tharsis_object_store::transfer::{ObjectKey, Receiver, TransferError};
@@ -83,7 +84,16 @@ enum Broken {
     /// There are no pages to read it into.
     NoMemory(String),
     /// It could not be read.
-    Transfer(String),
+    Transfer(Unread),
+}
+
+/// Why bytes of another node did not come.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// The cause, in words.
+    pub cause: String,
+    /// Whether the node was not reached, or the connection broke: that says nothing of what it has.
+    pub is_interrupted: bool,
 }
 
 /// Connections to senders: those in use, so that they can be cut, and those kept for the next transfer.
@@ -198,9 +208,13 @@ impl Shared {
                     tracing::warn!(%object, cause, "no memory to receive an object into");
                     Event::PullRefused { object, cause }
                 }
-                Err(Broken::Transfer(cause)) => {
+                Err(Broken::Transfer(Unread { cause, is_interrupted })) => {
                     tracing::info!(%object, %from, cause, "transfer broke off");
-                    Event::PullFailed { object, from, done_bytes, cause }
+                    if is_interrupted {
+                        Event::PullInterrupted(Interrupted { object, from, done_bytes, cause })
+                    } else {
+                        Event::PullFailed { object, from, done_bytes, cause }
+                    }
                 }
             };
             self.inbox.put(Input::Event(event));
@@ -236,7 +250,8 @@ impl Shared {
         if queue.thread_count == 0 {
             for Job { object, from, done_bytes, .. } in queue.jobs.drain(..) {
                 let cause = format!("no thread for a transfer: {cause}");
-                self.inbox.put(Input::Event(Event::PullFailed { object, from, done_bytes, cause }));
+                let ended = Interrupted { object, from, done_bytes, cause };
+                self.inbox.put(Input::Event(Event::PullInterrupted(ended)));
             }
         }
     }
@@ -269,7 +284,7 @@ impl Connections {
         offset: u64,
         target: &mut [u8],
         deadline: Duration,
-    ) -> Result<(), String> {
+    ) -> Result<(), Unread> {
         let mut done = 0;
         for attempt in 1.. {
             let mut connection = self.take_patiently(from)?;
@@ -279,15 +294,15 @@ impl Connections {
             done += error.done_bytes as usize;
             let is_final = matches!(error.cause, TransferError::NotFound | TransferError::OutOfRange { .. });
             if is_final || attempt == ATTEMPTS_MAX || self.peers.get(from).is_none() {
-                return Err(error.cause.to_string());
+                return Err(Unread::of(&error.cause));
             }
         }
-        Err("no attempt was made".to_owned())
+        Err(Unread::interrupted("no attempt was made"))
     }
 
     /// A connection, as soon as the other node has a place for us: busy is not unreadable, and whoever has a
     /// place either reads or makes way. One that is busy for ever must not hold all threads for ever.
-    fn take_patiently(&self, node: NodeId) -> Result<Connection, String> {
+    fn take_patiently(&self, node: NodeId) -> Result<Connection, Unread> {
         patiently(|| self.take(node), || self.is_stopping(), BUSY_MAX)
     }
 
@@ -348,6 +363,19 @@ impl Connections {
     }
 }
 
+impl Unread {
+    fn interrupted(cause: impl Into<String>) -> Unread {
+        Unread { cause: cause.into(), is_interrupted: true }
+    }
+
+    /// A connection that broke, or on which nothing came, says nothing of the object.
+    fn of(error: &TransferError) -> Unread {
+        use TransferError::{Closed, Io, Timeout};
+        let is_interrupted = matches!(error, Closed | Io { .. } | Timeout { .. });
+        Unread { cause: error.to_string(), is_interrupted }
+    }
+}
+
 impl Known {
     fn note(&mut self, node: NodeId, stream: TcpStream, receiver: Receiver) -> Connection {
         let number = self.next;
@@ -379,15 +407,16 @@ fn patiently<T>(
     mut ask: impl FnMut() -> Result<T, NotConnected>,
     is_stopping: impl Fn() -> bool,
     busy_max: Duration,
-) -> Result<T, String> {
+) -> Result<T, Unread> {
     let (until, mut pause) = (Instant::now() + busy_max, BUSY_PAUSE_MIN);
     loop {
         match ask() {
             Ok(connection) => return Ok(connection),
-            Err(NotConnected::Failed(cause)) => return Err(cause),
-            Err(NotConnected::Busy) if is_stopping() => return Err("this node stops".to_owned()),
+            Err(NotConnected::Failed(cause)) => return Err(Unread::interrupted(cause)),
+            Err(NotConnected::Busy) if is_stopping() => return Err(Unread::interrupted("this node stops")),
             Err(NotConnected::Busy) if until <= Instant::now() => {
-                return Err(format!("it has said for {} s that it is busy", busy_max.as_secs()));
+                let cause = format!("it has said for {} s that it is busy", busy_max.as_secs());
+                return Err(Unread { cause, is_interrupted: false });
             }
             Err(NotConnected::Busy) => std::thread::sleep(pause),
         }
@@ -419,12 +448,21 @@ mod tests {
             asked += 1;
             if asked < 3 { Err(NotConnected::Busy) } else { Ok(asked) }
         };
-        assert_eq!(patiently(busy_twice, || false, BUSY_MAX), Ok(3));
+        assert_eq!(patiently(busy_twice, || false, BUSY_MAX).unwrap(), 3);
         let busy = || Err::<(), _>(NotConnected::Busy);
         let left = patiently(busy, || false, 3 * BUSY_PAUSE_MIN).unwrap_err();
-        assert!(left.contains("busy"), "{left}");
-        assert!(patiently(busy, || true, BUSY_MAX).unwrap_err().contains("stops"));
+        assert!(left.cause.contains("busy") && !left.is_interrupted, "{left:?}: it has answered");
+        assert_eq!(patiently(busy, || true, BUSY_MAX).unwrap_err(), Unread::interrupted("this node stops"));
         let failed = || Err::<(), _>(NotConnected::Failed("nobody listens".to_owned()));
-        assert_eq!(patiently(failed, || false, BUSY_MAX).unwrap_err(), "nobody listens");
+        assert_eq!(patiently(failed, || false, BUSY_MAX).unwrap_err(), Unread::interrupted("nobody listens"));
+    }
+
+    #[test]
+    fn only_what_a_sender_says_is_said_of_its_copy() {
+        let says = |error: TransferError| !Unread::of(&error).is_interrupted;
+        assert!(says(TransferError::NotFound));
+        assert!(says(TransferError::OutOfRange { offset: 0, len: 2, total_bytes: 1 }));
+        assert!(!says(TransferError::Closed) && !says(TransferError::Timeout { action: "read" }));
+        assert!(!says(TransferError::Io { action: "read", cause: io::Error::other("reset") }));
     }
 }

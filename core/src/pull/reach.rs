@@ -1,0 +1,97 @@
+//! Nodes from which nothing could be read lately.
+//!
+//! A node that is not reached may have its copies still, and a copy that counts as lost is freed there. So
+//! its copies stay what they are, and one transfer at a time finds out after a pause whether it is reached
+//! again: the others leave their places to what can be read. One that is dead stops being a holder.
+
+use crate::{MS, Now};
+use std::collections::BTreeMap;
+use tharsis_types::{NodeId, ObjectId};
+
+/// Pauses between tries, at first and later.
+const PAUSE_MIN: Now = 250 * MS;
+const PAUSE_MAX: Now = 8_000 * MS;
+
+/// A transfer that broke off, or never began, and says nothing of the copy at its source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interrupted {
+    /// The object.
+    pub object: ObjectId,
+    /// The node from which it was to be read.
+    pub from: NodeId,
+    /// Bytes from the start that arrived and are verified.
+    pub done_bytes: u64,
+    /// The reason, in words.
+    pub cause: String,
+}
+
+/// Nodes that were not reached.
+#[derive(Debug, Default)]
+pub(super) struct Unreached {
+    nodes: BTreeMap<NodeId, Pause>,
+}
+
+/// Until when a node is left alone.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    until: Now,
+    length: Now,
+    /// Whether a transfer that began after the pause is under way.
+    is_tried: bool,
+}
+
+impl Unreached {
+    /// When a node may be tried again: at once if it is reached.
+    pub(super) fn until(&self, node: NodeId) -> Now {
+        self.nodes.get(&node).map_or(0, |pause| pause.until)
+    }
+
+    /// A transfer begins. While it finds out whether the node is reached, no other one does.
+    pub(super) fn tried(&mut self, node: NodeId, now: Now) {
+        if let Some(pause) = self.nodes.get_mut(&node) {
+            (pause.until, pause.is_tried) = (now + PAUSE_MAX, true);
+        }
+    }
+
+    /// A transfer has not reached a node. Others that were under way then say nothing new.
+    pub(super) fn failed(&mut self, node: NodeId, now: Now) {
+        let first = Pause { until: now + PAUSE_MIN, length: PAUSE_MIN, is_tried: false };
+        let pause = self.nodes.entry(node).or_insert(first);
+        if pause.is_tried {
+            let length = (pause.length * 2).min(PAUSE_MAX);
+            *pause = Pause { until: now + length, length, is_tried: false };
+        }
+    }
+
+    /// A node is reached, or is gone; whether it was not reached so far.
+    pub(super) fn remove(&mut self, node: NodeId) -> bool {
+        self.nodes.remove(&node).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: NodeId = NodeId(1);
+
+    #[test]
+    fn pauses_double_with_each_try_and_not_with_what_fails_together() {
+        let mut unreached = Unreached::default();
+        assert_eq!(unreached.until(NODE), 0);
+        let (mut now, mut pauses) = (7, Vec::new());
+        for _ in 0..8 {
+            for _ in 0..3 {
+                unreached.failed(NODE, now);
+            }
+            pauses.push((unreached.until(NODE) - now) / MS);
+            now = unreached.until(NODE);
+            unreached.tried(NODE, now);
+            assert_eq!(unreached.until(NODE), now + PAUSE_MAX, "one tries");
+        }
+        assert_eq!(pauses, [250, 500, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000]);
+        assert!(unreached.remove(NODE) && !unreached.remove(NODE));
+        unreached.tried(NODE, now);
+        assert_eq!(unreached.until(NODE), 0, "it is reached");
+    }
+}

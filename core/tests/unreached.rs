@@ -1,0 +1,168 @@
+//! An object of another node whose holder lives and is not reached.
+
+// A test may panic where it fails, also in shared functions.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[allow(dead_code, reason = "not every test uses all of it")]
+mod host;
+
+use host::{Host, config, member};
+use std::sync::Arc;
+use tharsis_core::pull::Interrupted;
+use tharsis_core::{Action, Event, MS, Operation, Record, Value};
+use tharsis_types::peer::{Message, RemoteState, Turn};
+use tharsis_types::{ClientId, JobId, NodeId, ObjectId, RefId, Resources, TaskId};
+
+const ME: NodeId = NodeId(1);
+const OWNER: NodeId = NodeId(2);
+const FIRST: NodeId = NodeId(3);
+const SECOND: NodeId = NodeId(4);
+const DRIVER: ClientId = ClientId(1);
+
+/// Bytes of a small object and of one that its holder is asked for.
+const SMALL: u64 = 64;
+const LARGE: u64 = 256;
+
+fn object(n: u64) -> ObjectId {
+    ObjectId::put(TaskId::root(JobId(1)).child(n), 0)
+}
+
+fn stored_at(n: u64, len: u64, holders: &[NodeId]) -> Message {
+    let state = RemoteState::Stored { len, holders: holders.to_vec() };
+    Message::ObjectState { object: object(n), state, nested: Vec::new() }
+}
+
+fn reads_from(said: &[Action], node: NodeId) -> bool {
+    said.iter().any(|action| matches!(action, Action::Do(Operation::Pull { from, .. }) if *from == node))
+}
+
+fn is_told(said: &[Action]) -> bool {
+    said.iter().any(|action| matches!(action, Action::Tell { record: Record::Value { .. }, .. }))
+}
+
+fn request(n: u64) -> Message {
+    Message::ReadRequest { object: object(n), sent: false, failed_at: None }
+}
+
+/// A node with a driver among three others.
+fn host() -> Host {
+    let config = tharsis_core::node::Config { relay_bytes_min: LARGE, ..config(member(ME, 4.0)) };
+    let mut host = Host::new(config, MS, 100 * MS);
+    for node in [OWNER, FIRST, SECOND] {
+        host.feed(Event::MemberJoined(Arc::new(member(node, 4.0))));
+    }
+    host.feed(Event::DriverJoined { client: DRIVER, job: JobId(1), weight: 100, quota: None });
+    host
+}
+
+/// The driver reads an object, whose owner answers.
+fn read(host: &mut Host, n: u64, len: u64, holders: &[NodeId]) -> Vec<Action> {
+    let reference = RefId { object: object(n), owner: OWNER };
+    host.feed(Event::Held { client: DRIVER, token: n, reference });
+    host.feed(Event::Fetch { client: DRIVER, token: n, reference });
+    host.sent.clear();
+    host.hear(OWNER, stored_at(n, len, holders))
+}
+
+/// Time passes, and these members live.
+fn pass(host: &mut Host, living: &[NodeId]) -> Vec<Action> {
+    let load = || Message::LoadReport { free: Resources::default(), waiting: 0 };
+    let mut said: Vec<_> = living.iter().flat_map(|node| host.hear(*node, load())).collect();
+    said.extend(host.feed(Event::Tick));
+    said
+}
+
+fn interrupted(n: u64, done_bytes: u64) -> Event {
+    let cause = "cut".to_owned();
+    Event::PullInterrupted(Interrupted { object: object(n), from: FIRST, done_bytes, cause })
+}
+
+#[test]
+fn the_owner_is_asked_for_other_copies_and_the_value_is_not_lost() {
+    let mut host = host();
+    assert!(reads_from(&read(&mut host, 1, SMALL, &[FIRST]), FIRST));
+    let said = host.feed(interrupted(1, 0));
+    assert!(!is_told(&said) && !reads_from(&said, FIRST), "{said:?}");
+    assert!(host.sent.contains(&Message::ObjectLocate { object: object(1) }), "{:?}", host.sent);
+    host.hear(OWNER, stored_at(1, SMALL, &[FIRST, SECOND]));
+    let said = host.feed(Event::Tick);
+    assert!(reads_from(&said, SECOND), "{said:?}");
+    assert_eq!(host.node.value(object(1)), Some(&Value::Stored { len: SMALL }));
+}
+
+#[test]
+fn a_living_copy_is_not_lost_however_often_its_holder_is_not_reached() {
+    let mut host = host();
+    read(&mut host, 1, SMALL, &[FIRST]);
+    for _ in 0..20 {
+        let said = host.feed(interrupted(1, 0));
+        assert!(!is_told(&said) && !reads_from(&said, FIRST), "{said:?}");
+        let is_tried_again = (0..100).any(|_| reads_from(&pass(&mut host, &[OWNER, FIRST]), FIRST));
+        assert!(is_tried_again);
+    }
+    assert_eq!(host.node.value(object(1)), Some(&Value::Stored { len: SMALL }));
+}
+
+#[test]
+fn a_holder_that_dies_is_waited_for_no_longer() {
+    let mut host = host();
+    read(&mut host, 1, SMALL, &[FIRST]);
+    host.feed(interrupted(1, 0));
+    host.hear(OWNER, stored_at(1, SMALL, &[FIRST]));
+    host.sent.clear();
+    host.feed(Event::MemberLeft { node: FIRST });
+    host.feed(Event::Tick);
+    assert!(host.sent.contains(&Message::ObjectLocate { object: object(1) }), "{:?}", host.sent);
+    let said = host.hear(OWNER, stored_at(1, SMALL, &[SECOND]));
+    assert!(reads_from(&said, SECOND), "{said:?}");
+}
+
+/// The owner has computed it anew, and it is small this time.
+#[test]
+fn a_value_that_its_owner_tells_ends_the_wait_for_its_copy() {
+    let mut host = host();
+    read(&mut host, 1, SMALL, &[FIRST]);
+    host.feed(interrupted(1, 0));
+    let state = RemoteState::Inline([7].into());
+    let said = host.hear(OWNER, Message::ObjectState { object: object(1), state, nested: Vec::new() });
+    assert!(is_told(&said), "{said:?}");
+    assert_eq!(host.node.value(object(1)), Some(&Value::Inline([7].into())));
+}
+
+/// More reads than there are transfers at a time ask a holder behind a cut, and one is of another holder.
+#[test]
+fn a_holder_that_does_not_answer_leaves_its_place_to_others() {
+    let mut host = host();
+    for n in 1..=9 {
+        read(&mut host, n, LARGE, &[FIRST]);
+    }
+    read(&mut host, 10, LARGE, &[SECOND]);
+    let is_asked = (0..60).any(|_| {
+        let said = pass(&mut host, &[OWNER, SECOND]);
+        assert!(!is_told(&said), "{said:?}");
+        host.sent.contains(&request(10))
+    });
+    assert!(is_asked, "it waits for what is behind the cut");
+    let said = host.hear(SECOND, Message::ReadReply { object: object(10), turn: Turn::Now });
+    assert!(reads_from(&said, SECOND), "{said:?}");
+    host.sent.clear();
+    let is_asked = (0..60).any(|_| {
+        pass(&mut host, &[OWNER, FIRST, SECOND]);
+        (1..=9).any(|n| host.sent.contains(&request(n)))
+    });
+    assert!(is_asked, "the cut is over");
+    assert!((1..=9).all(|n| host.node.value(object(n)) == Some(&Value::Stored { len: LARGE })));
+}
+
+/// A value that was put, as all of these are, is the same on all its holders.
+#[test]
+fn what_has_come_before_a_cut_is_kept_for_the_next_try_at_once() {
+    let mut host = host();
+    read(&mut host, 1, SMALL, &[FIRST]);
+    let said = host.feed(interrupted(1, 48));
+    let goes_on =
+        |action: &Action| matches!(action, Action::Do(Operation::Pull { from: FIRST, done_bytes: 48, .. }));
+    assert!(said.iter().any(goes_on), "{said:?}");
+    let said = host.feed(interrupted(1, 48));
+    assert!(!reads_from(&said, FIRST), "nothing has come this time: {said:?}");
+}
