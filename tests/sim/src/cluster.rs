@@ -7,7 +7,7 @@ use crate::client::{Argument, Client, Driver, Phase, RunRecord};
 use crate::oracle::Oracle;
 use crate::program::{self, BESIDE, CLASS_COUNT, CONSTRUCTOR, Content, DETACHED, quota_of};
 use crate::rates::{Faults, faults};
-use crate::remembered::{Groups, Waiting};
+use crate::remembered::{Cut, Groups, Waiting};
 use crate::rng::{Rng, mix};
 use crate::trace::{action_number, tell_person_of};
 use crate::{Options, Sabotage, Summary, Violation};
@@ -41,6 +41,7 @@ pub(crate) enum SimEvent {
     Crash { host: usize },
     Drain { host: usize, within: Now },
     CrashClient { host: usize, client: ClientId, failure: Arc<Failure> },
+    Cut { hosts: (usize, usize), length: Now, is_of_transfers: bool },
     DriverFound { host: usize, job: JobId },
     Drop { host: usize, client: ClientId, token: u64 },
     Gone { host: usize, client: ClientId, remains: Remains, failure: Arc<Failure> },
@@ -83,11 +84,11 @@ pub(crate) struct LastSteps {
 /// An object on its way from arena to arena.
 #[derive(Debug)]
 pub(crate) struct Transfer {
-    object: ObjectId,
-    from: NodeId,
+    pub(crate) object: ObjectId,
+    pub(crate) from: NodeId,
     /// Its place at the source; pinned if that is the arena.
     source: Option<Place>,
-    into: Extent,
+    pub(crate) into: Extent,
     pinner: ClientId,
 }
 
@@ -178,9 +179,8 @@ pub(crate) struct Cluster {
     order: u64,
     trace: u64,
     violation: Option<Violation>,
-    /// Pairs of hosts that cannot reach each other, and until when.
-    pub(crate) cuts: Vec<(usize, usize, Now)>,
-    pull_failures: BTreeMap<ObjectId, u32>,
+    /// Pairs of hosts that cannot reach each other.
+    pub(crate) cuts: Vec<Cut>,
     next_pinner: u32,
     pub(crate) next_job: u32,
     pub(crate) store_bytes: u64,
@@ -236,7 +236,6 @@ impl Cluster {
             trace: options.seed,
             violation: None,
             cuts: Vec::new(),
-            pull_failures: BTreeMap::new(),
             next_pinner: PINNERS,
             next_job: 1,
             store_bytes,
@@ -262,7 +261,8 @@ impl Cluster {
         }
         cluster.add_drivers(node_count);
         cluster.plan_faults();
-        cluster.plan_drains(options.seed);
+        let drains = cluster.plan_drains(options.seed);
+        cluster.plan_cuts(options.seed, drains == 0 && cluster.faults.node_crashes == 0);
         cluster
     }
 
@@ -492,6 +492,7 @@ impl Cluster {
             SimEvent::Crash { host } => self.crash_host(host),
             SimEvent::Drain { host, within } => self.drain_host(host, within),
             SimEvent::CrashClient { host, client, failure } => self.crash_process(host, client, &failure),
+            SimEvent::Cut { hosts, length, is_of_transfers } => self.cut(hosts, length, is_of_transfers),
             SimEvent::DriverFound { host, job } => self.driver_found(host, job),
             SimEvent::Drop { host, client, token } => self.release(host, client, token),
             SimEvent::Gone { host, client, remains, failure } => {
@@ -748,9 +749,8 @@ impl Cluster {
         }
         let Some(to) = self.hosts.iter().position(|h| h.id == to) else { return };
         let now = self.now;
-        self.cuts.retain(|(_, _, until)| *until > now);
-        let cut = self.cuts.iter().any(|(a, b, _)| (*a, *b) == (from, to) || (*b, *a) == (from, to));
-        if cut || self.rng.chance(self.faults.loss) {
+        self.cuts.retain(|cut| now < cut.until);
+        if self.is_cut(from, to) || self.rng.chance(self.faults.loss) {
             return;
         }
         let copies = 1 + u64::from(self.rng.chance(self.faults.double));
@@ -784,17 +784,16 @@ impl Cluster {
             let when = self.now + self.rng.range(0, 20 * US);
             self.at(when, SimEvent::Settle { host: source });
         }
-        let failures = self.pull_failures.get(&object).copied().unwrap_or(0);
-        let breaks = failures < 2 && self.rng.chance(self.faults.pull_failure);
+        let breaks = self.breaks_off(host, source);
         if !self.hosts[host].alive {
             return;
         }
-        let Some(mut content) = content.filter(|_| !breaks) else {
-            if breaks {
-                *self.pull_failures.entry(object).or_default() += 1;
-            }
+        if let Some(done_bytes) = breaks {
+            return self.pull_interrupted(host, transfer, done_bytes);
+        }
+        let Some(mut content) = content else {
             let done_bytes = self.rng.range(0, into.len + 1);
-            self.feed(host, Event::PullFailed { object, from, done_bytes, cause: "broke off".into() });
+            self.feed(host, Event::PullFailed { object, from, done_bytes, cause: "not there".into() });
             return;
         };
         if self.sabotage == Sabotage::CorruptPull && self.strikes() {

@@ -5,8 +5,8 @@ use crate::rng::{Rng, mix};
 use tharsis_core::{Event, MS, Now};
 
 impl Cluster {
-    /// In some clusters nodes drain, with enough time for it or not.
-    pub(crate) fn plan_drains(&mut self, seed: u64) {
+    /// In some clusters nodes drain, with enough time for it or not; the number of these.
+    pub(crate) fn plan_drains(&mut self, seed: u64) -> u64 {
         let mut rng = Rng::new(mix(seed, 1));
         let count = if rng.chance(400) { rng.range(1, 3) } else { 0 };
         for _ in 0..count {
@@ -19,6 +19,7 @@ impl Cluster {
             let within = if rng.chance(200) { rng.range(0, 50 * MS) } else { 20_000 * MS };
             self.at(when, SimEvent::Drain { host, within });
         }
+        count
     }
 
     pub(crate) fn drain_host(&mut self, host: usize, within: Now) {

@@ -60,9 +60,7 @@ impl Cluster {
     /// Two hosts cannot reach each other for a while.
     pub(crate) fn partition(&mut self) {
         let (a, b) = (self.rng.index(self.hosts.len()), self.rng.index(self.hosts.len()));
-        let until = self.now + self.rng.range(10 * MS, 2_000 * MS);
-        self.cuts.push((a, b, until));
-        self.upset(a, until);
-        self.upset(b, until);
+        let length = self.rng.range(10 * MS, 2_000 * MS);
+        self.cut((a, b), length, false);
     }
 }

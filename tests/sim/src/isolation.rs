@@ -4,6 +4,7 @@
 use crate::client::Client;
 use crate::cluster::{Cluster, Host, SimEvent};
 use crate::program::quota_of;
+use crate::remembered::Cut;
 use tharsis_core::{Event, MS, Now};
 use tharsis_types::{JobId, JobTerms, NodeId};
 
@@ -15,7 +16,8 @@ impl Cluster {
     pub(crate) fn isolate(&mut self, host: usize) {
         let until = self.now + self.rng.range(100 * MS, 1_500 * MS);
         let others = (0..self.hosts.len()).filter(|other| *other != host);
-        self.cuts.extend(others.map(|other| (host, other, until)));
+        let cut = |other| Cut { hosts: (host, other), until, is_of_transfers: false };
+        self.cuts.extend(others.map(cut));
         self.upset(host, until);
         let noticed = self.now + self.rng.range(0, 50 * MS);
         let over = until + self.rng.range(0, 50 * MS);

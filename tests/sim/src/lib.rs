@@ -35,6 +35,7 @@
 //! | 25 | what a group has reserved is left to what runs inside | `Cluster::check_set_aside` |
 //! | 26 | nobody waits long for what is free: tasks, groups, workers that resume | `Cluster::look_who_waits` |
 //! | 27 | nodes keep nothing of work that is over, also while they run on | `Cluster::look_at_growth` |
+//! | 28 | a transfer leaves a holder that is not reached | `Cluster::look_at_asked` |
 //!
 //! | file | is |
 //! |---|---|
@@ -44,6 +45,7 @@
 //! | `sides.rs` | calls that an actor runs beside others |
 //! | `cluster.rs` | hosts, network, agenda, faults |
 //! | `rates.rs`, `faults.rs` | how often things go wrong; accidents |
+//! | `cuts.rs` | hosts that do not reach each other |
 //! | `drains.rs` | nodes that drain |
 //! | `isolation.rs` | hosts that reach nobody |
 //! | `pauses.rs` | processes and clocks that stand still, clocks that run ahead |
@@ -70,6 +72,7 @@ mod check;
 mod client;
 mod cluster;
 pub mod crowd;
+mod cuts;
 mod disk;
 mod drains;
 pub mod fair;
@@ -200,6 +203,8 @@ pub struct Summary {
     pub failure_count: u64,
     /// Transfers between nodes.
     pub pull_count: u64,
+    /// The part of these that broke off.
+    pub interruption_count: u64,
     /// Packets between nodes.
     pub packet_count: u64,
     /// Messages in them.

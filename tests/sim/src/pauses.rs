@@ -78,6 +78,7 @@ impl Cluster {
             SimEvent::Continue { .. }
             | SimEvent::Crash { .. }
             | SimEvent::CrashClient { .. }
+            | SimEvent::Cut { .. }
             | SimEvent::Drop { .. }
             | SimEvent::Isolate { .. }
             | SimEvent::Join

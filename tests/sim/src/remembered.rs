@@ -1,8 +1,8 @@
-//! Memory of the checks from one look at the cluster to the next.
+//! Memory of the checks from one look at the cluster to the next, and of cuts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tharsis_core::Now;
-use tharsis_types::{NodeId, RefId, TaskId};
+use tharsis_types::{NodeId, ObjectId, RefId, TaskId};
 
 /// Groups as the world knows them.
 #[derive(Debug, Default)]
@@ -24,6 +24,8 @@ pub(crate) struct Waiting {
     pub(crate) groups: BTreeMap<TaskId, Now>,
     /// Tasks that wait for their slot.
     pub(crate) resuming: BTreeMap<TaskId, Now>,
+    /// Large objects that a node asked of one that it does not reach.
+    pub(crate) asked: BTreeMap<(NodeId, ObjectId, NodeId), Now>,
     /// Hosts that count as unable to serve or to ask until some time.
     pub(crate) upset: BTreeMap<usize, Now>,
 }
@@ -35,4 +37,20 @@ pub(crate) struct Since {
     pub(crate) room: Now,
     /// Room where nothing waits that is larger.
     pub(crate) own_room: Option<Now>,
+}
+
+/// Two hosts that do not reach each other for a while.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    pub(crate) hosts: (usize, usize),
+    pub(crate) until: Now,
+    /// Whether messages pass.
+    pub(crate) is_of_transfers: bool,
+}
+
+impl Cut {
+    /// Whether it is between these two.
+    pub(crate) fn is_between(&self, a: usize, b: usize) -> bool {
+        self.hosts == (a, b) || self.hosts == (b, a)
+    }
 }

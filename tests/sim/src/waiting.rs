@@ -73,6 +73,7 @@ impl Cluster {
         }
         self.waiting.next_look = self.now + LOOK_EVERY;
         self.look_at_resuming();
+        self.look_at_asked();
         let queued = self.queued();
         let rooms = self.rooms(&queued);
         self.look_at_groups(&rooms);

@@ -161,6 +161,12 @@ fn processes_stand_still_and_clocks_run_ahead_in_some_clusters() {
 }
 
 #[test]
+fn transfers_break_off_in_some_clusters() {
+    let clusters = first(200).filter(|summary| 0 < summary.interruption_count).count();
+    assert!(10 <= clusters, "{clusters} clusters");
+}
+
+#[test]
 fn attempts_diverge_in_some_clusters() {
     let clusters = first(40).filter(|summary| summary.divergence_count > 0).count();
     assert!((2..30).contains(&clusters), "{clusters} of 40");
