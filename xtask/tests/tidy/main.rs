@@ -36,7 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("identity", &[]),
     ("protos", &["tharsis-identity", "tharsis-types"]),
     ("object-store", &["tharsis-types"]),
-    ("dataframe", &["tharsis-cancel"]),
+    ("dataframe", &["tharsis-cancel", "tharsis-text-scan"]),
     ("dense", &[]),
     ("frame-programs", &["tharsis-dataframe", "tharsis-programs"]),
     ("gcs", &["tharsis-protos", "tharsis-types"]),
@@ -58,6 +58,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tharsis-types",
         ],
     ),
+    ("text-scan", &[]),
 ];
 
 /// Crates of the product that may use all others: what users call.
@@ -78,6 +79,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("object-store", &["tokio", "tonic", "prost"]),
     ("remote", &["tonic", "prost", "tharsis-core", "tharsis-gcs", "tharsis-raylet"]),
     ("raylet", &["etcd-client", "arrow-array", "ndarray"]),
+    ("text-scan", &["arrow", "datafusion", "futures", "object_store", "tokio"]),
 ];
 
 /// The tree that is checked: the one that cargo runs the test for. With a shared target folder the test may

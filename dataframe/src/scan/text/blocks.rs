@@ -1,8 +1,6 @@
 //! The bytes of a text, block by block: from where it is, decompressed, in the encoding that readers want.
 
-use super::encoding::Decoder;
 use super::form::{Compression, TextForm, TextKind};
-use super::json_array::{ArrayLines, Fault};
 use crate::error::{Error, FileFault, Result};
 use crate::scan::storage::{cause, from_store};
 use datafusion::common::DataFusionError;
@@ -15,6 +13,8 @@ use object_store::{GetOptions, GetRange, GetResultPayload, ObjectStore};
 use prost::bytes::Bytes;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
+use tharsis_text_scan::encoding::Decoder;
+use tharsis_text_scan::json_array::{ArrayLines, Fault};
 
 /// The blocks of a file.
 pub(super) struct Blocks {

@@ -6,16 +6,15 @@
 
 use super::convert::{Meaning, convert};
 use super::form::CsvForm;
-use super::scanner::{Marks, Scanned, Scanner, breaks};
 use crate::error::{Error, FileFault, Result};
 use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::csv::ReaderBuilder;
 use arrow::csv::reader::Decoder;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::Arc;
+use tharsis_text_scan::csv::{fields, without_blanks};
+use tharsis_text_scan::records::{Marks, Scanner, breaks};
 
 /// Makes batches of whole records.
 pub(super) struct CsvDecoder {
@@ -75,7 +74,7 @@ impl CsvDecoder {
 
     /// The batches of whole records.
     pub(super) fn decode(&mut self, records: &[u8], place: Place) -> Result<Vec<RecordBatch>> {
-        let kept = without_blanks(&self.form, records);
+        let kept = without_blanks(records, marks(&self.form));
         let records = &*kept;
         if let Ok(batches) = decoded(&mut self.decoder, records) {
             let made = batches.into_iter().map(|batch| self.converted(batch, &self.as_text));
@@ -135,7 +134,7 @@ impl CsvDecoder {
     /// The error for records of which at least one cannot be read. It looks for the first of them.
     fn unreadable(&self, records: &[u8], place: Place) -> Error {
         let mut begins = Vec::new();
-        Scanner::new(marks(&self.form), 0).scan(records, |at| {
+        Scanner::new(marks(&self.form), 0).scan(records, &mut |at| {
             begins.push(at);
             true
         });
@@ -164,7 +163,7 @@ impl CsvDecoder {
     fn check(&self, records: &[u8], where_: &str) -> Option<Error> {
         let all = vec![true; self.projection.len()];
         let Ok(batches) = decoded(&mut self.decoder_of(&all, self.batch_rows), records) else {
-            let (expected, found) = (self.schema.fields().len(), fields(&self.form, records).len());
+            let (expected, found) = (self.schema.fields().len(), fields(records, marks(&self.form)).len());
             let reason = format!("Expected {expected} fields in {where_}, saw {found}");
             return Some(Error::file(&self.path, FileFault::Syntax, reason));
         };
@@ -231,90 +230,6 @@ fn decoded(decoder: &mut Decoder, records: &[u8]) -> std::result::Result<Vec<Rec
     decoder.decode(&[])?;
     batches.extend(decoder.flush()?);
     Ok(batches)
-}
-
-/// The first of some records that is more than blanks, with the comments before it and after it.
-pub(super) fn first(form: &CsvForm, records: &[u8]) -> Range<usize> {
-    let mut begin = None;
-    let scanned = Scanner::new(marks(form), 0).scan(records, |at| match begin {
-        None => {
-            begin = (blanks(form, &records[at..]) == 0).then_some(at);
-            true
-        }
-        Some(_) => false,
-    });
-    let end = if let Scanned::Until(end) = scanned { end } else { records.len() };
-    begin.unwrap_or(end)..end
-}
-
-/// The number of blanks that a record consists of; 0 if it has anything else. Such a line is no record.
-fn blanks(form: &CsvForm, record: &[u8]) -> usize {
-    let rest = record.iter().position(|&byte| byte == form.sep || !matches!(byte, b' ' | b'\t'));
-    match rest {
-        Some(rest) if matches!(record[rest], b'\n' | b'\r') => rest,
-        Some(_) => 0,
-        None => record.len(),
-    }
-}
-
-/// The records with empty lines in the place of those of blanks. The library makes no record of an empty one.
-fn without_blanks<'a>(form: &CsvForm, records: &'a [u8]) -> Cow<'a, [u8]> {
-    let is_blank = |at: usize| 0 < blanks(form, &records[at..]);
-    let mut breaks = memchr::memchr2_iter(b'\n', b'\r', records);
-    if !is_blank(0) && !breaks.any(|at| is_blank(at + 1)) {
-        return Cow::Borrowed(records);
-    }
-    // A line of blanks may be in quotes.
-    let mut kept = Vec::with_capacity(records.len());
-    let mut from = 0;
-    Scanner::new(marks(form), 0).scan(records, |at| {
-        let blanks = blanks(form, &records[at..]);
-        if 0 < blanks {
-            kept.extend_from_slice(&records[from..at]);
-            from = at + blanks;
-        }
-        true
-    });
-    kept.extend_from_slice(&records[from..]);
-    Cow::Owned(kept)
-}
-
-/// The texts of the fields of a record.
-pub(super) fn fields(form: &CsvForm, record: &[u8]) -> Vec<String> {
-    let mut fields = vec![Vec::new()];
-    let mut quoted = false;
-    let mut bytes = record.iter().copied().peekable();
-    let mut fresh = true;
-    while let Some(byte) = bytes.next() {
-        match byte {
-            _ if quoted && byte == form.quote => {
-                if bytes.peek() == Some(&form.quote) {
-                    bytes.next();
-                    push(&mut fields, byte);
-                } else {
-                    quoted = false
-                }
-            }
-            _ if quoted => push(&mut fields, byte),
-            _ if fresh && byte == form.quote => (quoted, fresh) = (true, false),
-            _ if byte == form.sep => {
-                fields.push(Vec::new());
-                fresh = true;
-            }
-            b'\n' | b'\r' => break,
-            _ => {
-                fresh = false;
-                push(&mut fields, byte);
-            }
-        }
-    }
-    fields.into_iter().map(|field| String::from_utf8_lossy(&field).into_owned()).collect()
-}
-
-fn push(fields: &mut [Vec<u8>], byte: u8) {
-    if let Some(field) = fields.last_mut() {
-        field.push(byte);
-    }
 }
 
 /// Records that are looked at together in search of a bad one.

@@ -1,8 +1,8 @@
 //! The form of texts, as it travels to the tasks.
 
-use super::encoding::{Bad, Charset, Encoding};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use tharsis_text_scan::encoding::{Bad, Charset, Encoding};
 
 /// The form of CSV or JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

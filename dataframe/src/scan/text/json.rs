@@ -2,14 +2,15 @@
 
 use super::csv::Place;
 use super::form::Columns;
-use super::json_values::Expected;
-use super::scanner::Marks;
+use super::json_shapes::shape_of_lines;
 use crate::error::{Error, FileFault, Result};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::json::ReaderBuilder;
 use std::sync::Arc;
+use tharsis_text_scan::json_values::Shape;
+use tharsis_text_scan::records::Marks;
 
 /// Makes batches of whole lines. Where the columns were found in the first lines, a field that the schema
 /// has not is an error: its values would be lost.
@@ -20,7 +21,7 @@ pub(super) struct JsonDecoder {
     projection: Vec<usize>,
     batch_rows: usize,
     columns: Columns,
-    expected: Expected,
+    expected: Shape,
 }
 
 /// The marks of lines.
@@ -35,7 +36,7 @@ impl JsonDecoder {
         columns: Columns,
     ) -> Result<JsonDecoder> {
         schema.project(projection)?;
-        let expected = Expected::of(schema.fields(), columns == Columns::Declared);
+        let expected = shape_of_lines(schema.fields(), columns == Columns::Declared);
         let (schema, projection) = (Arc::clone(schema), projection.to_vec());
         Ok(JsonDecoder { path: path.to_owned(), schema, projection, batch_rows, columns, expected })
     }

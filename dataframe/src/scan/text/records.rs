@@ -1,17 +1,18 @@
 //! The whole records of a text, many at a time, from its begin or from a cut.
 
 use super::blocks::Blocks;
-use super::csv::{Place, fields, first, marks};
+use super::csv::{Place, marks};
 use super::form::{TextForm, TextKind};
 use super::json;
-use super::json_array;
-use super::scanner::{Marks, Scanned, Scanner, breaks, guess};
 use crate::error::{Error, FileFault, Result};
 use crate::scan::storage::from_store;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use std::ops::Range;
 use std::sync::Arc;
+use tharsis_text_scan::csv::{fields, first_record};
+use tharsis_text_scan::json_array;
+use tharsis_text_scan::records::{Marks, Scanned, Scanner, breaks, guess};
 
 /// A text that is read.
 #[derive(Clone)]
@@ -74,7 +75,7 @@ impl Text {
         let mut scanner = Scanner::new(self.marks(), 0);
         let mut block = Vec::new();
         while blocks.next(&mut block).await? {
-            scanner.scan(&block, |_| true);
+            scanner.scan(&block, &mut |_| true);
             block.clear();
         }
         Ok(scanner.lines())
@@ -276,7 +277,7 @@ impl Records {
         if is_inside && self.scanner.scan_plain(block, self.text.form.max_line as u64) {
             return Scanned::Block;
         }
-        self.scanner.scan(block, |begin| at + (begin as u64) < end)
+        self.scanner.scan(block, &mut |begin| at + (begin as u64) < end)
     }
 
     /// Refuses a record that is too long.
@@ -320,11 +321,11 @@ impl Records {
     fn without_header(&mut self, records: &[u8]) -> Result<usize> {
         let Some(expected) = &self.header else { return Ok(0) };
         let TextKind::Csv(form) = &self.text.form.kind else { return Ok(0) };
-        let record = first(form, records);
+        let record = first_record(records, marks(form));
         if record.is_empty() {
             return Ok(records.len());
         }
-        check_header(&self.text.path, &fields(form, &records[record.clone()]), expected)?;
+        check_header(&self.text.path, &fields(&records[record.clone()], marks(form)), expected)?;
         self.header = None;
         Ok(record.end)
     }

@@ -1,10 +1,9 @@
 //! A look at the first records of texts, which tells their columns.
 
 use super::convert::{Classes, Meaning};
-use super::csv::{self, CsvDecoder, fields};
+use super::csv::{CsvDecoder, marks};
 use super::form::{CsvForm, TextKind};
 use super::records::{Records, Text, labels};
-use super::scanner::breaks;
 use crate::error::{Error, FileFault, Result};
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -16,6 +15,8 @@ use std::collections::HashSet;
 use std::io::Cursor;
 use std::ops::Range;
 use std::sync::Arc;
+use tharsis_text_scan::csv::{fields, first_record};
+use tharsis_text_scan::records::breaks;
 
 pub(crate) use super::records::check_header;
 
@@ -47,13 +48,13 @@ pub(crate) async fn of_csv(
         let Some((first, place)) = records.next().await? else {
             return Err(Error::file(&text.path, FileFault::Corrupt, "No columns to parse from file"));
         };
-        let record = csv::first(form, &first);
+        let record = first_record(&first, marks(form));
         // Lines without anything are no records.
         if !record.is_empty() {
             break (first, place, record);
         }
     };
-    let mut header = fields(form, &first[record.clone()]);
+    let mut header = fields(&first[record.clone()], marks(form));
     let width = columns.unwrap_or(header.len()).max(header.len());
     if has_header {
         place.lines = place.lines.map(|lines| lines + breaks(&first[..record.end]));

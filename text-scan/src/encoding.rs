@@ -8,15 +8,19 @@ use serde::{Deserialize, Serialize};
 
 /// The encoding of a text, and what becomes of bytes that are not in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Encoding {
-    pub(crate) charset: Charset,
-    pub(crate) bad: Bad,
+pub struct Encoding {
+    /// The mapping of its bytes.
+    pub charset: Charset,
+    /// The treatment of other bytes.
+    pub bad: Bad,
 }
 
 /// The treatment of bytes that are no character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Bad {
+pub enum Bad {
+    /// They are an error.
     Error,
+    /// They are left out.
     Ignore,
     /// They become the character for what cannot be shown.
     Replace,
@@ -24,25 +28,42 @@ pub(crate) enum Bad {
 
 /// A mapping of bytes to characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Charset {
+pub enum Charset {
+    /// The first 128 characters.
     Ascii,
+    /// Cyrillic, of DOS.
     Cp866,
+    /// Central European, of Windows.
     Cp1250,
+    /// Cyrillic, of Windows.
     Cp1251,
+    /// Western European, of Windows.
     Cp1252,
+    /// Greek, of Windows.
     Cp1253,
+    /// Turkish, of Windows.
     Cp1254,
+    /// Arabic, of Windows.
     Cp1256,
+    /// Baltic, of Windows.
     Cp1257,
+    /// Russian.
     Koi8R,
+    /// Western European: ISO 8859-1.
     Latin1,
+    /// Central European: ISO 8859-2.
     Latin2,
+    /// Western European with the sign of the euro: ISO 8859-15.
     Latin9,
+    /// Cyrillic: ISO 8859-5.
     LatinCyrillic,
     /// The mark at its begin says in which order two bytes are.
     Utf16,
+    /// The high byte of two first.
     Utf16Be,
+    /// The low byte of two first.
     Utf16Le,
+    /// UTF-8, as readers want it.
     Utf8,
 }
 
@@ -96,7 +117,14 @@ const NAMES: &[(&str, Charset)] = &[
 
 impl Charset {
     /// The encoding of a name.
-    pub(crate) fn named(name: &str) -> Option<Charset> {
+    ///
+    /// ```
+    /// use tharsis_text_scan::encoding::Charset;
+    /// assert_eq!(Charset::named("Latin_1"), Some(Charset::Latin1));
+    /// assert_eq!(Charset::named("utf-7"), None);
+    /// ```
+    #[must_use]
+    pub fn named(name: &str) -> Option<Charset> {
         let name = name.to_lowercase().replace(['_', ' '], "-");
         NAMES.iter().find(|(known, _)| *known == name).map(|(_, charset)| *charset)
     }
@@ -161,14 +189,24 @@ impl Charset {
 
 /// Bytes that are no character.
 #[derive(Debug)]
-pub(super) struct Undecodable {
+pub struct Undecodable {
     /// Their place in the bytes.
-    pub(super) at: usize,
-    pub(super) reason: String,
+    pub at: usize,
+    /// The reason in Python's words.
+    pub reason: String,
 }
 
 /// Makes UTF-8 of the bytes of a text, part by part.
-pub(super) struct Decoder {
+///
+/// ```
+/// use tharsis_text_scan::encoding::{Bad, Charset, Decoder, Encoding};
+/// let mut decoder = Decoder::new(Encoding { charset: Charset::Utf16Le, bad: Bad::Error });
+/// let mut text = Vec::new();
+/// // The last byte is half of a character, and comes again with the next part.
+/// assert_eq!(decoder.decode(b"a\0\xe9\0b", false, &mut text).ok(), Some(4));
+/// assert_eq!(text, "a\u{e9}".as_bytes());
+/// ```
+pub struct Decoder {
     /// With the order of bytes, once it is known.
     charset: Charset,
     bad: Bad,
@@ -176,24 +214,26 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    pub(super) fn new(encoding: Encoding) -> Decoder {
+    /// A decoder for a text from its begin.
+    #[must_use]
+    pub fn new(encoding: Encoding) -> Decoder {
         let Encoding { charset, bad } = encoding;
         Decoder { charset, bad, table: charset.table().map(Box::new) }
     }
 
     /// Whether bytes of UTF-8 are what readers want.
-    pub(super) fn is_utf8(&self) -> bool {
+    #[must_use]
+    pub fn is_utf8(&self) -> bool {
         self.charset == Charset::Utf8
     }
 
     /// Appends a part of the text, of which some bytes at the end may be those of a character that goes on in
     /// the next part, and gives the number of those that are done.
-    pub(super) fn decode(
-        &mut self,
-        part: &[u8],
-        is_end: bool,
-        text: &mut Vec<u8>,
-    ) -> Result<usize, Undecodable> {
+    ///
+    /// # Errors
+    ///
+    /// Bytes that are no character, if they are not to be left out or replaced.
+    pub fn decode(&mut self, part: &[u8], is_end: bool, text: &mut Vec<u8>) -> Result<usize, Undecodable> {
         if let Some(table) = &self.table {
             for (at, &byte) in part.iter().enumerate() {
                 match table[usize::from(byte)] {

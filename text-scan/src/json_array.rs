@@ -7,8 +7,17 @@
 use std::fmt;
 
 /// The place in a file of JSON, which shows at its first byte whether it is an array.
+///
+/// ```
+/// use tharsis_text_scan::json_array::ArrayLines;
+/// let mut lines = ArrayLines::new();
+/// let mut block = *b"[{\"a\": 1},\n {\"a\": 2}]";
+/// assert_eq!(lines.rewrite(&mut block), Ok(()));
+/// assert_eq!(&block, b" {\"a\": 1}\n  {\"a\": 2} ");
+/// assert_eq!((lines.is_array(), lines.check_end()), (true, Ok(())));
+/// ```
 #[derive(Clone, Debug)]
-pub(super) struct ArrayLines {
+pub struct ArrayLines {
     state: State,
     /// Objects that have begun.
     objects: u64,
@@ -38,7 +47,7 @@ enum State {
 
 /// The reason for which an array cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub enum Fault {
     /// The array holds something else than an object, as its value of this number.
     NoObject(u64),
     /// There is neither a comma nor the end behind the object of this number.
@@ -62,19 +71,31 @@ impl fmt::Display for Fault {
     }
 }
 
+impl Default for ArrayLines {
+    fn default() -> ArrayLines {
+        ArrayLines::new()
+    }
+}
+
 impl ArrayLines {
     /// The begin of a file.
-    pub(super) fn new() -> ArrayLines {
+    #[must_use]
+    pub fn new() -> ArrayLines {
         ArrayLines { state: State::Begin, objects: 0 }
     }
 
     /// Whether the file is an array, as far as it was read.
-    pub(super) fn is_array(&self) -> bool {
+    #[must_use]
+    pub fn is_array(&self) -> bool {
         !matches!(self.state, State::Begin | State::Lines)
     }
 
     /// Makes lines of the next block.
-    pub(super) fn rewrite(&mut self, block: &mut [u8]) -> Result<(), Fault> {
+    ///
+    /// # Errors
+    ///
+    /// An array of other values than objects, or one with more behind it.
+    pub fn rewrite(&mut self, block: &mut [u8]) -> Result<(), Fault> {
         let mut at = 0;
         while at < block.len() {
             match self.state {
@@ -129,7 +150,11 @@ impl ArrayLines {
     }
 
     /// Checks that the file may end here.
-    pub(super) fn check_end(&self) -> Result<(), Fault> {
+    ///
+    /// # Errors
+    ///
+    /// An array that has not ended.
+    pub fn check_end(&self) -> Result<(), Fault> {
         match self.state {
             State::Begin | State::Lines | State::End => Ok(()),
             _ => Err(Fault::NoEnd(self.objects)),
@@ -138,7 +163,14 @@ impl ArrayLines {
 }
 
 /// Whether a file that begins so is an array; `None` if these bytes do not show it.
-pub(super) fn begins(bytes: &[u8]) -> Option<bool> {
+///
+/// ```
+/// use tharsis_text_scan::json_array::begins;
+/// assert_eq!(begins(b" [{"), Some(true));
+/// assert_eq!(begins(b"{}"), Some(false));
+/// assert_eq!(begins(b"  \n"), None);
+/// ```
+pub fn begins(bytes: &[u8]) -> Option<bool> {
     let mut lines = ArrayLines::new();
     // A fault is one of an array.
     let is_array = lines.rewrite(&mut bytes.to_vec()).is_err() || lines.is_array();

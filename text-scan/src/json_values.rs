@@ -1,47 +1,53 @@
-//! Values of JSON lines that the library would make others of, to fit them into the types of their columns:
-//! it cuts `2.5` to 2 in a column of whole numbers and `1.239` to 1.23 in one of decimals, and takes the text
-//! `"7"` for a number.
+//! Values of JSON lines that a decoder would make others of, to fit them into the types of their columns:
+//! Arrow's cuts `2.5` to 2 in a column of whole numbers and `1.239` to 1.23 in one of decimals, and takes the
+//! text `"7"` for a number.
 //!
-//! The lines are read by the library, and have its grammar. Here a second pass goes over their bytes, which
+//! The lines are read by the decoder, and have its grammar. Here a second pass goes over their bytes, which
 //! finds where values begin and end. It makes a number of a text only where digits alone do not tell.
 
-use arrow::datatypes::{DataType, Fields, TimeUnit};
 use memchr::{memchr2, memchr3};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
-/// The values that the columns may have.
-pub(super) struct Expected(Shape);
-
-/// The values of a column, as far as the library does not look at them.
-enum Shape {
-    /// Anything: the library refuses what has no room in the type.
+/// The values of a column, as far as the decoder does not look at them.
+#[derive(Clone, Debug)]
+pub enum Shape {
+    /// Anything: the decoder refuses what has no room in the type.
     Any,
     /// A number without a fraction.
     Whole {
+        /// Whether texts may be such numbers.
         texts: bool,
     },
-    /// A number that a float of so many bits has room for.
+    /// A number that a float has room for.
     Float {
+        /// Whether texts may be such numbers.
         texts: bool,
+        /// The bits of the float: 16, 32 or 64.
         bits: u8,
     },
-    /// A number with at most so many digits behind the point.
+    /// A number with a bound on its digits behind the point.
     Decimal {
+        /// The most digits; below zero, so many digits before the point are zeros.
         scale: i8,
     },
-    /// A text with at most so many digits behind the seconds, or a number without a fraction.
+    /// A text of a time, or a number without a fraction.
     Time {
+        /// The most digits behind the seconds.
         digits: usize,
     },
+    /// A list of such values; see [`list_of`](Shape::list_of).
     List(Box<Shape>),
-    /// An object of any labels.
+    /// An object of any labels, with such values; see [`map_of`](Shape::map_of).
     Map(Box<Shape>),
+    /// An object with labels of its own, as a line is one; see [`object_of`](Shape::object_of).
     Object(Object),
 }
 
-struct Object {
+/// Labels of an object, and the values that they may have.
+#[derive(Clone, Debug)]
+pub struct Object {
     labels: Vec<String>,
     /// As they stand in the lines, if no sign of them is written in another way; none for a label that has
     /// signs which must be.
@@ -50,69 +56,26 @@ struct Object {
     places: HashMap<String, usize>,
 }
 
-impl Expected {
-    /// Those of columns. Where users say what the types are, texts of numbers may be numbers.
-    pub(super) fn of(columns: &Fields, texts: bool) -> Expected {
-        Expected(Shape::of_fields(columns, texts))
-    }
-
-    /// Looks at all values of whole lines that the library could read; gives the reason to refuse one.
-    pub(super) fn check(&self, lines: &[u8]) -> Result<(), String> {
-        if matches!(self.0, Shape::Any) {
-            return Ok(());
-        }
-        let mut rest = Rest { bytes: lines, at: 0 };
-        while rest.has_line() {
-            rest.value(&self.0, "")?;
-        }
-        Ok(())
-    }
-}
-
 impl Shape {
-    fn of(dtype: &DataType, texts: bool) -> Shape {
-        match dtype {
-            DataType::Float16 => Shape::Float { texts, bits: 16 },
-            DataType::Float32 => Shape::Float { texts, bits: 32 },
-            DataType::Float64 => Shape::Float { texts, bits: 64 },
-            dtype if dtype.is_integer() => Shape::Whole { texts },
-            DataType::Decimal32(_, scale)
-            | DataType::Decimal64(_, scale)
-            | DataType::Decimal128(_, scale)
-            | DataType::Decimal256(_, scale) => Shape::Decimal { scale: *scale },
-            DataType::Timestamp(unit, _) | DataType::Time32(unit) | DataType::Time64(unit) => {
-                Shape::Time { digits: digits_of(*unit) }
-            }
-            // Texts of dates are dates, and so are numbers of their unit.
-            dtype if dtype.is_temporal() => Shape::Whole { texts: true },
-            DataType::List(field)
-            | DataType::LargeList(field)
-            | DataType::ListView(field)
-            | DataType::LargeListView(field)
-            | DataType::FixedSizeList(field, _) => {
-                Shape::around(Shape::of(field.data_type(), texts), Shape::List)
-            }
-            DataType::Map(entries, _) => match entries.data_type() {
-                DataType::Struct(entry) if entry.len() == 2 => {
-                    Shape::around(Shape::of(entry[1].data_type(), texts), Shape::Map)
-                }
-                _ => Shape::Any,
-            },
-            DataType::Struct(fields) => Shape::of_fields(fields, texts),
-            _ => Shape::Any,
-        }
+    /// The shape of lists of such values.
+    #[must_use]
+    pub fn list_of(inner: Shape) -> Shape {
+        if matches!(inner, Shape::Any) { Shape::Any } else { Shape::List(Box::new(inner)) }
     }
 
-    fn around(inner: Shape, of: impl Fn(Box<Shape>) -> Shape) -> Shape {
-        if matches!(inner, Shape::Any) { Shape::Any } else { of(Box::new(inner)) }
+    /// The shape of objects of any labels with such values.
+    #[must_use]
+    pub fn map_of(inner: Shape) -> Shape {
+        if matches!(inner, Shape::Any) { Shape::Any } else { Shape::Map(Box::new(inner)) }
     }
 
-    fn of_fields(fields: &Fields, texts: bool) -> Shape {
-        let shapes: Vec<Shape> = fields.iter().map(|field| Shape::of(field.data_type(), texts)).collect();
-        if shapes.iter().all(|shape| matches!(shape, Shape::Any)) {
+    /// The shape of objects of these labels, and of lines: others may stand beside them.
+    #[must_use]
+    pub fn object_of(fields: Vec<(String, Shape)>) -> Shape {
+        if fields.iter().all(|(_, shape)| matches!(shape, Shape::Any)) {
             return Shape::Any;
         }
-        let labels: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
+        let (labels, shapes): (Vec<String>, Vec<Shape>) = fields.into_iter().unzip();
         let is_plain =
             |label: &&String| !label.contains(|sign: char| matches!(sign, '"' | '\\') || sign < ' ');
         let quoted =
@@ -120,6 +83,30 @@ impl Shape {
         let quoted = quoted.collect();
         let places = labels.iter().enumerate().map(|(at, label)| (label.clone(), at)).collect();
         Shape::Object(Object { labels, quoted, shapes, places })
+    }
+
+    /// Looks at all values of whole lines that the decoder could read.
+    ///
+    /// ```
+    /// use tharsis_text_scan::json_values::Shape;
+    /// let lines = Shape::object_of(vec![("a".to_owned(), Shape::Whole { texts: false })]);
+    /// assert_eq!(lines.check(b"{\"a\": 2, \"b\": 2.5}\n{\"a\": 3.0}\n"), Ok(()));
+    /// let reason = lines.check(b"{\"a\": 2.5}\n").unwrap_err();
+    /// assert_eq!(reason, "2.5 in column \"a\", which is of whole numbers");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The reason to refuse a value.
+    pub fn check(&self, lines: &[u8]) -> Result<(), String> {
+        if matches!(self, Shape::Any) {
+            return Ok(());
+        }
+        let mut rest = Rest { bytes: lines, at: 0 };
+        while rest.has_line() {
+            rest.value(self, "")?;
+        }
+        Ok(())
     }
 
     /// Looks at a number in a column.
@@ -354,15 +341,6 @@ fn unescaped(written: &[u8]) -> Cow<'_, str> {
     text.map_or_else(|_| String::from_utf8_lossy(written), Cow::Owned)
 }
 
-fn digits_of(unit: TimeUnit) -> usize {
-    match unit {
-        TimeUnit::Second => 0,
-        TimeUnit::Millisecond => 3,
-        TimeUnit::Microsecond => 6,
-        TimeUnit::Nanosecond => 9,
-    }
-}
-
 /// Digits behind the seconds of a time, without zeros at their end.
 fn digits_behind_seconds(time: &[u8]) -> usize {
     let Some(point) = time.iter().rposition(|byte| *byte == b'.') else { return 0 };
@@ -453,24 +431,22 @@ const TEXT_SHOWN: usize = 40;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::datatypes::Field;
-    use std::sync::Arc;
 
-    fn columns() -> Fields {
-        let whole = Arc::new(Field::new("item", DataType::Int64, true));
-        let nested = Fields::from(vec![Field::new("n", DataType::UInt64, true)]);
-        Fields::from(vec![
-            Field::new("a", DataType::Int64, true),
-            Field::new("f", DataType::Float64, true),
-            Field::new("t", DataType::Utf8, true),
-            Field::new("l", DataType::List(whole), true),
-            Field::new("o", DataType::Struct(nested), true),
-        ])
+    fn columns(texts: bool) -> Shape {
+        let whole = || Shape::Whole { texts };
+        let fields = [
+            ("a", whole()),
+            ("f", Shape::Float { texts, bits: 64 }),
+            ("t", Shape::Any),
+            ("l", Shape::list_of(whole())),
+            ("o", Shape::object_of(vec![("n".to_owned(), whole())])),
+        ];
+        Shape::object_of(fields.map(|(label, shape)| (label.to_owned(), shape)).into())
     }
 
     #[test]
     fn values_that_would_become_others_are_refused() {
-        let expected = Expected::of(&columns(), false);
+        let expected = columns(false);
         for lines in [
             "{\"a\":1,\"f\":2.5,\"t\":\"2.5\",\"l\":[1,2],\"o\":{\"n\":3}}\n{\"o\":null,\"a\":2.0}\n",
             "{\"a\":-0.0,\"l\":[null,1e3],\"f\":null}\n\n{\"unknown\":2.5}",
@@ -503,9 +479,9 @@ mod tests {
 
     #[test]
     fn labels_with_quotes_are_no_labels_and_values() {
-        let strange = Field::new("a\":1,\"b", DataType::Int64, true);
-        let (a, b) = (Field::new("a", DataType::Int64, true), Field::new("b", DataType::Float64, true));
-        let expected = Expected::of(&vec![strange, a, b].into(), false);
+        let whole = || Shape::Whole { texts: false };
+        let fields = [("a\":1,\"b", whole()), ("a", whole()), ("b", Shape::Float { texts: false, bits: 64 })];
+        let expected = Shape::object_of(fields.map(|(label, shape)| (label.to_owned(), shape)).into());
         assert_eq!(expected.check(b"{\"a\":1,\"b\":2.5}\n{\"a\\\":1,\\\"b\":3}\n"), Ok(()));
         let reason = expected.check(b"{\"a\\\":1,\\\"b\":3.5}").unwrap_err();
         assert!(reason.starts_with("3.5 in column "), "{reason}");
@@ -513,55 +489,48 @@ mod tests {
 
     #[test]
     fn texts_are_numbers_where_users_say_so() {
-        let expected = Expected::of(&columns(), true);
+        let expected = columns(true);
         assert_eq!(expected.check(b"{\"a\":\"7\",\"f\":\"2.5\"}\n{\"f\":\"-inf\"}\n{\"f\":\"NaN\"}"), Ok(()));
         assert!(expected.check(b"{\"a\":7.5}").is_err());
         assert!(expected.check(b"{\"f\":\"1e400\"}").is_err());
     }
 
     #[test]
-    fn numbers_have_room_in_the_types_of_their_columns() {
-        let decimal = |scale| DataType::Decimal128(9, scale);
-        let time = |unit| DataType::Timestamp(unit, None);
-        let entries =
-            vec![Field::new("key", DataType::Utf8, false), Field::new("value", DataType::Int64, true)];
-        let map =
-            DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entries.into()), false)), false);
+    fn numbers_have_room_in_the_shapes_of_their_columns() {
+        let whole = Shape::Whole { texts: true };
+        let float = |bits| Shape::Float { texts: true, bits };
+        let decimal = |scale| Shape::Decimal { scale };
+        let time = |digits| Shape::Time { digits };
         let long = format!("{}.5", "9".repeat(310));
-        for (dtype, read, refused) in [
-            (DataType::Int64, "9223372036854775807", "-9223372036854775809"),
-            (DataType::Int64, "45035996273704970e-1", "4503599627370497.5"),
-            (DataType::Int64, "0e-9", "1e-400"),
-            (DataType::Int64, "2.50e1", "2.55e1"),
-            (DataType::UInt64, "18446744073709551615", "18446744073709551616"),
-            (DataType::Date32, "20000", "20000.5"),
-            (DataType::Float64, "1.7976931348623157e308", "1E400"),
-            (DataType::Float64, "-1e-400", "-1e+400"),
-            (DataType::Float64, "99999999999999999999999999999999999999999.5", long.as_str()),
-            (DataType::Float32, "3.4e38", "3.5e38"),
-            (DataType::Float16, "65504", "65520"),
+        for (shape, read, refused) in [
+            (whole.clone(), "9223372036854775807", "-9223372036854775809"),
+            (whole.clone(), "45035996273704970e-1", "4503599627370497.5"),
+            (whole.clone(), "0e-9", "1e-400"),
+            (whole.clone(), "2.50e1", "2.55e1"),
+            (whole.clone(), "18446744073709551615", "18446744073709551616"),
+            (float(64), "1.7976931348623157e308", "1E400"),
+            (float(64), "-1e-400", "-1e+400"),
+            (float(64), "99999999999999999999999999999999999999999.5", long.as_str()),
+            (float(32), "3.4e38", "3.5e38"),
+            (float(16), "65504", "65520"),
             (decimal(2), "1.2300", "1.239"),
             (decimal(2), "1234e-2", "1234e-3"),
             (decimal(2), "0.000e-7", "1e-99999999999999999999"),
             (decimal(0), "1e99999999999999999999", "1.5"),
             (decimal(-2), "1200", "1210"),
             (decimal(2), "\"2.55\"", "\"2.555\""),
-            (time(TimeUnit::Second), "\"2024-01-01T00:00:00.000Z\"", "\"2024-01-01T00:00:00.5Z\""),
-            (time(TimeUnit::Millisecond), "\"2024-01-01 00:00:00.123\"", "\"2024-01-01 00:00:00.1234\""),
-            (
-                time(TimeUnit::Millisecond),
-                "\"2024-01-01 00:00:00.12\\u0033\"",
-                "\"2024-01-01 00:00:00.123\\u0034\"",
-            ),
-            (time(TimeUnit::Nanosecond), "1.0", "1.5"),
-            (DataType::Time64(TimeUnit::Microsecond), "\"00:00:00.123456\"", "\"00:00:00.1234567\""),
-            (map, "{\"x\":1,\"y\":2}", "{\"x\":1,\"y\":2.5}"),
+            (time(0), "\"2024-01-01T00:00:00.000Z\"", "\"2024-01-01T00:00:00.5Z\""),
+            (time(3), "\"2024-01-01 00:00:00.123\"", "\"2024-01-01 00:00:00.1234\""),
+            (time(3), "\"2024-01-01 00:00:00.12\\u0033\"", "\"2024-01-01 00:00:00.123\\u0034\""),
+            (time(9), "1.0", "1.5"),
+            (Shape::map_of(whole), "{\"x\":1,\"y\":2}", "{\"x\":1,\"y\":2.5}"),
         ] {
-            let expected = Expected::of(&vec![Field::new("v", dtype.clone(), true)].into(), true);
+            let told = format!("{shape:?}: {read}, {refused}");
+            let expected = Shape::object_of(vec![("v".to_owned(), shape)]);
             let check = |value: &str| expected.check(format!("{{\"v\":{value}}}\n").as_bytes());
-            assert_eq!(check(read), Ok(()), "{dtype}: {read}");
-            let reason = check(refused).expect_err(refused);
-            assert!(reason.contains("in column \"v\", which is of "), "{dtype}: {reason}");
+            assert_eq!(check(read), Ok(()), "{told}");
+            let reason = check(refused).expect_err(&told);
+            assert!(reason.contains("in column \"v\", which is of "), "{told}: {reason}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Finds the records of a text: where each begins, which may have line breaks within quotes.
+//! The begins of records: a record may have line breaks within quotes.
 //!
 //! The rules are those of the tokenizer that takes the fields apart. A quote opens a quoted field only at the
 //! beginning of a field; within one, two quotes are one, and a single quote ends it.
@@ -9,11 +9,13 @@
 
 /// The marks of a text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Marks {
-    pub(super) sep: u8,
-    /// None in JSON, whose quotes have no line breaks.
-    pub(super) quote: Option<u8>,
-    pub(super) comment: Option<u8>,
+pub struct Marks {
+    /// The separator of fields.
+    pub sep: u8,
+    /// The quote around fields; none in JSON, whose quotes have no line breaks.
+    pub quote: Option<u8>,
+    /// The first byte of a line that is no record.
+    pub comment: Option<u8>,
 }
 
 /// The place of the scanner in the text.
@@ -30,8 +32,21 @@ enum State {
 }
 
 /// Goes through a text block by block.
+///
+/// ```
+/// use tharsis_text_scan::records::{Marks, Scanned, Scanner};
+/// let marks = Marks { sep: b',', quote: Some(b'"'), comment: None };
+/// let mut scanner = Scanner::new(marks, 0);
+/// let mut begins = Vec::new();
+/// let scanned = scanner.scan(b"a,b\n1,\"x\ny\"\n2,z", &mut |at| {
+///     begins.push(at);
+///     true
+/// });
+/// assert_eq!((scanned, begins), (Scanned::Block, vec![0, 4, 12]));
+/// assert_eq!((scanner.begin(), scanner.lines()), (12, 3));
+/// ```
 #[derive(Clone, Debug)]
-pub(super) struct Scanner {
+pub struct Scanner {
     marks: Marks,
     state: State,
     /// The last byte; a quote after a separator opens a field.
@@ -51,7 +66,7 @@ pub(super) struct Scanner {
 
 /// The end of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scanned {
+pub enum Scanned {
     /// All of the block.
     Block,
     /// The offset in the block at which a record begins that is not wanted any more.
@@ -60,7 +75,8 @@ pub(super) enum Scanned {
 
 impl Scanner {
     /// A scanner at a position at which a record begins.
-    pub(super) fn new(marks: Marks, position: u64) -> Scanner {
+    #[must_use]
+    pub fn new(marks: Marks, position: u64) -> Scanner {
         Scanner {
             marks,
             state: State::Start,
@@ -75,12 +91,14 @@ impl Scanner {
     }
 
     /// Whether a record, or nothing, comes next.
-    pub(super) fn is_between(&self) -> bool {
+    #[must_use]
+    pub fn is_between(&self) -> bool {
         self.state == State::Start
     }
 
     /// Bytes of the longest record so far, also of one that is not complete, and the line breaks before it.
-    pub(super) fn longest(&self) -> (u64, u64) {
+    #[must_use]
+    pub fn longest(&self) -> (u64, u64) {
         match self.state {
             State::Start => self.longest,
             _ => self.longest.max((self.position - self.begin, self.begin_lines)),
@@ -88,28 +106,31 @@ impl Scanner {
     }
 
     /// The position of the last record that has begun.
-    pub(super) fn begin(&self) -> u64 {
+    #[must_use]
+    pub fn begin(&self) -> u64 {
         self.begin
     }
 
     /// Line breaks before the last record that has begun.
-    pub(super) fn begin_lines(&self) -> u64 {
+    #[must_use]
+    pub fn begin_lines(&self) -> u64 {
         self.begin_lines
     }
 
     /// Line breaks so far.
-    pub(super) fn lines(&self) -> u64 {
+    #[must_use]
+    pub fn lines(&self) -> u64 {
         self.lines
     }
 
     /// Line breaks before the quote that is open.
-    pub(super) fn open_quote(&self) -> Option<u64> {
+    #[must_use]
+    pub fn open_quote(&self) -> Option<u64> {
         (self.state == State::Quoted).then_some(self.quote_lines)
     }
 
-    /// Scans a block and tells of the begin of each record in it, as an offset. It stops there if it is told
-    /// so.
-    pub(super) fn scan(&mut self, block: &[u8], mut begin: impl FnMut(usize) -> bool) -> Scanned {
+    /// Scans a block and tells of the begin of each record in it, as an offset. It stops there at `false`.
+    pub fn scan(&mut self, block: &[u8], begin: &mut dyn FnMut(usize) -> bool) -> Scanned {
         let start = self.position;
         let mut at = 0;
         while at < block.len() {
@@ -163,7 +184,7 @@ impl Scanner {
     /// Scans a block without a look at each record, if it is so plain that this gives the same: it has no
     /// quotes, carriage returns or comments, and it is too short for a record of over `longest` bytes. If it
     /// gives `false`, nothing was scanned.
-    pub(super) fn scan_plain(&mut self, block: &[u8], longest: u64) -> bool {
+    pub fn scan_plain(&mut self, block: &[u8], longest: u64) -> bool {
         let begin = match self.state {
             State::Start => self.position,
             State::Plain => self.begin,
@@ -235,8 +256,12 @@ impl Scanner {
     }
 }
 
-/// Line breaks in a text.
-pub(super) fn breaks(text: &[u8]) -> u64 {
+/// Line breaks in a text; `\r\n` is one.
+///
+/// ```
+/// assert_eq!(tharsis_text_scan::records::breaks(b"a\r\nb\nc"), 2);
+/// ```
+pub fn breaks(text: &[u8]) -> u64 {
     let mut last = 0;
     let mut lines = 0;
     for &byte in text {
@@ -253,7 +278,14 @@ fn find(block: &[u8], from: usize, quote: Option<u8>) -> Option<usize> {
 
 /// The first offset in a window, after its first byte, at which a record probably begins; `None` if there is
 /// none. It is the same for all who ask.
-pub(super) fn guess(window: &[u8], marks: Marks) -> Option<usize> {
+///
+/// ```
+/// use tharsis_text_scan::records::{Marks, guess};
+/// let marks = Marks { sep: b',', quote: Some(b'"'), comment: None };
+/// assert_eq!(guess(b"d\",1\n2,\"e\nf\"\n", marks), Some(5));
+/// assert_eq!(guess(b"1,2", marks), None);
+/// ```
+pub fn guess(window: &[u8], marks: Marks) -> Option<usize> {
     let starts = [(State::Plain, 0), (State::Plain, marks.sep), (State::Quoted, 0), (State::AfterQuote, 0)];
     let guesses = || starts.iter().map(|&(state, last)| Guess::of(window, marks, state, last));
     // Quotes that stay open for the whole window are possible, but not probable.
@@ -316,7 +348,7 @@ mod tests {
         let mut found = Vec::new();
         for part in text.as_bytes().chunks(block) {
             let from = scanner.position as usize;
-            scanner.scan(part, |at| {
+            scanner.scan(part, &mut |at| {
                 found.push(from + at);
                 true
             });
@@ -341,12 +373,12 @@ mod tests {
             let mut each = Scanner::new(MARKS, 7);
             let mut fast = each.clone();
             for block in text.as_bytes().chunks(size) {
-                each.scan(block, |_| true);
+                each.scan(block, &mut |_| true);
                 all_blocks += 1;
                 if fast.scan_plain(block, 1000) {
                     plain_blocks += 1
                 } else {
-                    assert_eq!(fast.scan(block, |_| true), Scanned::Block)
+                    assert_eq!(fast.scan(block, &mut |_| true), Scanned::Block)
                 }
                 let of = |scanner: &Scanner| (scanner.state, scanner.position, scanner.begin, scanner.lines);
                 assert_eq!(of(&fast), of(&each), "blocks of {size} bytes");
@@ -379,7 +411,7 @@ mod tests {
         for size in 1..text.len() {
             let mut scanner = Scanner::new(MARKS, 0);
             text.chunks(size).for_each(|block| {
-                scanner.scan(block, |_| true);
+                scanner.scan(block, &mut |_| true);
             });
             assert_eq!(scanner.lines(), breaks(text), "blocks of {size} bytes");
         }
@@ -389,7 +421,7 @@ mod tests {
     #[test]
     fn an_open_quote_is_known_by_its_line() {
         let mut scanner = Scanner::new(MARKS, 0);
-        scanner.scan(b"a\r\n1\r\n\"2\n3\n", |_| true);
+        scanner.scan(b"a\r\n1\r\n\"2\n3\n", &mut |_| true);
         assert_eq!(scanner.open_quote(), Some(2));
     }
 
