@@ -1,6 +1,6 @@
 //! Formats of times that have minutes, since the library leaves an hour out that has none.
 
-use super::text_function::text_function;
+use super::text_function::{Step, text_function};
 use crate::error::Error;
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, ScalarUDF};
@@ -23,7 +23,8 @@ pub(crate) fn full_formats(formats: Expr) -> Expr {
 /// The function, of which a process has one.
 pub(super) fn function() -> Arc<ScalarUDF> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-        text_function(FULL_FORMATS, |format| Parts::checked(format).map(|_| Some(behind_minutes(format))))
+        let of_format = |format: &str| Parts::checked(format).map(|_| Some(behind_minutes(format)));
+        text_function(FULL_FORMATS, Step::Plain(of_format))
     });
     Arc::clone(&FUNCTION)
 }

@@ -1,6 +1,6 @@
 //! Times in texts that lack a part which the library wants: `2024-03-30 6:00`.
 
-use super::text_function::text_function;
+use super::text_function::{Step, text_function};
 use datafusion::logical_expr::{Expr, ScalarUDF};
 use std::sync::{Arc, LazyLock};
 
@@ -47,7 +47,7 @@ pub(crate) fn full_times(texts: Expr) -> Expr {
 /// The function, of which a process has one.
 pub(super) fn function() -> Arc<ScalarUDF> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> =
-        LazyLock::new(|| text_function(FULL_TIMES, |text| Ok(full_time(text))));
+        LazyLock::new(|| text_function(FULL_TIMES, Step::Plain(|text| Ok(full_time(text)))));
     Arc::clone(&FUNCTION)
 }
 

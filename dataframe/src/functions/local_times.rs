@@ -2,18 +2,12 @@
 //!
 //! The function of the library panics near the end of its calendar.
 
-use super::on_arrays::on_arrays;
 use super::rows::{per_second, seconds_ahead};
-use crate::error::Error;
+use super::try_pair::TryPair;
 use arrow::array::timezone::Tz;
-use arrow::array::{Array, AsArray, Int64Array};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Int64Type, TimeUnit};
-use datafusion::common::{Result, plan_err};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
-use std::sync::{Arc, OnceLock};
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::logical_expr::{Expr, ScalarUDF};
+use std::sync::{Arc, LazyLock};
 
 /// Times of a zone on its clock. Those that no calendar has are errors, or missing.
 pub(crate) fn local_times(times: Expr, or_missing: bool) -> Expr {
@@ -23,75 +17,26 @@ pub(crate) fn local_times(times: Expr, or_missing: bool) -> Expr {
 
 /// The functions, of which a process has one each.
 pub(super) fn functions() -> [Arc<ScalarUDF>; 2] {
-    static FUNCTIONS: OnceLock<[Arc<ScalarUDF>; 2]> = OnceLock::new();
-    let made = |or_missing| {
-        let signature = Signature::user_defined(Volatility::Immutable);
-        Arc::new(ScalarUDF::from(LocalTimes { signature, or_missing }))
-    };
-    FUNCTIONS.get_or_init(|| [made(false), made(true)]).clone()
+    static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 2]> = LazyLock::new(|| PAIR.functions());
+    FUNCTIONS.clone()
 }
+
+static PAIR: TryPair = TryPair {
+    names: ["tharsis_local_times", "tharsis_try_local_times"],
+    takes: "times of a zone",
+    gives: |types| match types {
+        [DataType::Timestamp(unit, Some(_))] => Some(DataType::Timestamp(*unit, None)),
+        _ => None,
+    },
+    step: local_time,
+    refused: |time, zone| format!("no calendar has the time {time} of zone {zone}"),
+};
 
 /// A time on the clock of a zone; `None` for one that no calendar has.
 fn local_time(time: i64, unit: TimeUnit, zone: Tz) -> Option<i64> {
     let per_second = per_second(unit);
     let ahead = seconds_ahead(time.div_euclid(per_second), zone)?;
     time.checked_add(ahead.checked_mul(per_second)?)
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct LocalTimes {
-    signature: Signature,
-    or_missing: bool,
-}
-
-impl ScalarUDFImpl for LocalTimes {
-    fn name(&self) -> &str {
-        if self.or_missing { "tharsis_try_local_times" } else { "tharsis_local_times" }
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        match types {
-            [DataType::Timestamp(_, Some(_))] => Ok(types.to_vec()),
-            _ => plan_err!("{} takes times of a zone", self.name()),
-        }
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        match types {
-            [DataType::Timestamp(unit, Some(_))] => Ok(DataType::Timestamp(*unit, None)),
-            _ => plan_err!("{} takes times of a zone", self.name()),
-        }
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        on_arrays(args, |arrays| {
-            let [value] = arrays else {
-                return plan_err!("{} takes an argument", self.name());
-            };
-            let DataType::Timestamp(unit, Some(zone)) = value.data_type() else {
-                return plan_err!("{} takes times of a zone", self.name());
-            };
-            let (unit, clock): (TimeUnit, Tz) = (*unit, zone.parse()?);
-            let times = cast(value, &DataType::Int64)?;
-            let times = times.as_primitive::<Int64Type>().iter();
-            let local: Int64Array = if self.or_missing {
-                times.map(|time| local_time(time?, unit, clock)).collect()
-            } else {
-                let local = |time: i64| {
-                    let per_second = per_second(unit);
-                    let text =
-                        || format!("no calendar has the time {time} of zone {zone}, in 1/{per_second} s");
-                    local_time(time, unit, clock).ok_or_else(|| Error::Value(text()))
-                };
-                times.map(|time| time.map(local).transpose()).collect::<std::result::Result<_, Error>>()?
-            };
-            Ok(cast(&local, &DataType::Timestamp(unit, None))?)
-        })
-    }
 }
 
 #[cfg(test)]

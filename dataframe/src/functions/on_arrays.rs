@@ -1,7 +1,7 @@
-//! Calls of functions as calls on arrays.
+//! Calls of functions as calls on arrays, and the zone that is a constant of some.
 
 use arrow::array::ArrayRef;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 /// The value of a call, made of its arguments as arrays of one length: of one row, if all are constants.
@@ -18,4 +18,12 @@ pub(super) fn on_arrays(
     } else {
         ColumnarValue::Array(made)
     })
+}
+
+/// The name of a zone, which is the last argument: one constant, also beside no rows. The others stay.
+pub(super) fn zone_behind(args: &mut ScalarFunctionArgs, name: &str) -> Result<String> {
+    match args.args.pop() {
+        Some(ColumnarValue::Scalar(zone)) => Ok(zone.try_as_str().flatten().unwrap_or_default().to_owned()),
+        _ => plan_err!("{name} takes a zone as its last argument"),
+    }
 }

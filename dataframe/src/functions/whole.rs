@@ -2,6 +2,7 @@
 //! aggregates over spans of time.
 
 use super::moments::MovingSums;
+use super::named::Named;
 use super::quantile::LINEAR;
 use super::ranks::Ranks;
 use super::sliding::{Sum, squares_of};
@@ -11,7 +12,6 @@ use datafusion::common::{Result, exec_datafusion_err};
 use datafusion::logical_expr::function::{PartitionEvaluatorArgs, WindowUDFFieldArgs};
 use datafusion::logical_expr::{PartitionEvaluator, Signature, Volatility, WindowUDF, WindowUDFImpl};
 use std::collections::{BTreeSet, VecDeque};
-use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 /// The function of a partition's columns.
@@ -40,33 +40,19 @@ pub(crate) fn over_span() -> Arc<WindowUDF> {
 }
 
 fn function(name: &'static str, run: Run) -> Arc<WindowUDF> {
-    Arc::new(WindowUDF::from(Whole { name, run, signature: Signature::variadic_any(Volatility::Immutable) }))
+    let signature = Signature::variadic_any(Volatility::Immutable);
+    Arc::new(WindowUDF::from(Whole { run: Named { name, part: run }, signature }))
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct Whole {
-    name: &'static str,
-    run: Run,
+    run: Named<Run>,
     signature: Signature,
-}
-
-impl PartialEq for Whole {
-    fn eq(&self, other: &Whole) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Whole {}
-
-impl Hash for Whole {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-    }
 }
 
 impl WindowUDFImpl for Whole {
     fn name(&self) -> &str {
-        self.name
+        self.run.name
     }
 
     fn signature(&self) -> &Signature {
@@ -74,7 +60,7 @@ impl WindowUDFImpl for Whole {
     }
 
     fn partition_evaluator(&self, _: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
-        Ok(Box::new(Evaluator(self.run)))
+        Ok(Box::new(Evaluator(self.run.part)))
     }
 
     fn field(&self, args: WindowUDFFieldArgs) -> Result<FieldRef> {

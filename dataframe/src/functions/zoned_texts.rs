@@ -1,18 +1,13 @@
 //! Texts of readings that the clock of a zone leaves out or shows twice. The cast of the library fails for
 //! them; they get the moment that they stand for.
 
-use super::on_arrays::on_arrays;
 use super::rows::ticks_of_reading;
+use super::text_function::{Step, text_function};
 use arrow::array::temporal_conversions::as_datetime;
 use arrow::array::timezone::Tz;
-use arrow::array::{Array, AsArray, StringArray};
-use arrow::compute::cast;
 use arrow::compute::kernels::cast_utils::string_to_datetime;
-use arrow::datatypes::{DataType, TimestampNanosecondType};
-use datafusion::common::{Result, plan_err};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
-};
+use arrow::datatypes::TimestampNanosecondType;
+use datafusion::logical_expr::{Expr, ScalarUDF, lit};
 use std::sync::{Arc, LazyLock};
 
 /// The name of the function.
@@ -40,61 +35,9 @@ pub(crate) fn zoned_texts(texts: Expr, zone: &Arc<str>) -> Expr {
 
 /// The function, of which a process has one.
 pub(super) fn function() -> Arc<ScalarUDF> {
-    static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-        let signature = Signature::user_defined(Volatility::Immutable);
-        Arc::new(ScalarUDF::from(ZonedTexts { signature }))
-    });
+    static FUNCTION: LazyLock<Arc<ScalarUDF>> =
+        LazyLock::new(|| text_function(ZONED_TEXTS, Step::OfZone(zoned_text)));
     Arc::clone(&FUNCTION)
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct ZonedTexts {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for ZonedTexts {
-    fn name(&self) -> &str {
-        ZONED_TEXTS
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        match types {
-            [_, _] => Ok(types.to_vec()),
-            _ => plan_err!("{} takes texts and a zone", self.name()),
-        }
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        match types {
-            [texts, _] => Ok(texts.clone()),
-            _ => plan_err!("{} takes texts and a zone", self.name()),
-        }
-    }
-
-    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        // The zone is one constant, also beside no rows.
-        let Some(ColumnarValue::Scalar(zone)) = args.args.pop() else {
-            return plan_err!("{} takes texts and a zone", self.name());
-        };
-        on_arrays(args, |arrays| {
-            let [given] = arrays else { return plan_err!("{} takes texts and a zone", self.name()) };
-            let clock: Tz = zone.try_as_str().flatten().unwrap_or_default().parse()?;
-            let texts = cast(given, &DataType::Utf8)?;
-            let texts = texts.as_string::<i32>();
-            let made: Vec<Option<String>> =
-                texts.iter().map(|text| text.and_then(|text| zoned_text(text, clock))).collect();
-            if made.iter().all(Option::is_none) {
-                return Ok(Arc::clone(given));
-            }
-            let all = made.into_iter().zip(texts);
-            let all = all.map(|(made, text)| made.or_else(|| text.map(str::to_owned)));
-            Ok(cast(&all.collect::<StringArray>(), given.data_type())?)
-        })
-    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ pub(crate) use time_texts::{IN_UTC, days_of, has_offset, reads};
 pub(crate) use wall_times::time_of_reading;
 pub(super) use wall_times::{per_second, seconds_ahead, ticks_of_reading};
 
+use super::named::Named;
 use super::whole::{ACROSS, Measure, of_values};
 use crate::length_text::{LengthForm, length_texts};
 use arrow::array::{
@@ -28,7 +29,6 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use kernel::Kernel;
-use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 /// The name of the function that rounds floats.
@@ -40,30 +40,15 @@ pub(crate) const LENGTH_TEXT: &str = "tharsis_length_text";
 /// The name of the function that gives a number that looks random.
 pub(crate) const RANDOM: &str = "tharsis_random";
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct RowFunction {
-    name: &'static str,
-    kernel: Kernel,
+    kernel: Named<Kernel>,
     signature: Signature,
-}
-
-impl PartialEq for RowFunction {
-    fn eq(&self, other: &RowFunction) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for RowFunction {}
-
-impl Hash for RowFunction {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-    }
 }
 
 impl ScalarUDFImpl for RowFunction {
     fn name(&self) -> &str {
-        self.name
+        self.kernel.name
     }
 
     fn signature(&self) -> &Signature {
@@ -71,7 +56,7 @@ impl ScalarUDFImpl for RowFunction {
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(match self.kernel {
+        Ok(match self.kernel.part {
             Kernel::Text(_) | Kernel::Length => DataType::Utf8,
             Kernel::Truth(_) => DataType::Boolean,
             Kernel::Whole(_) | Kernel::Optional(_) | Kernel::Checked(_) | Kernel::Perhaps(_) => {
@@ -85,16 +70,16 @@ impl ScalarUDFImpl for RowFunction {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let mut given = args.args.into_iter();
-        let first = given.next().ok_or_else(|| exec_datafusion_err!("{} without arguments", self.name))?;
+        let first = given.next().ok_or_else(|| exec_datafusion_err!("{} without arguments", self.name()))?;
         let first = first.into_array(args.number_rows)?;
         let mut constants = Vec::new();
         for argument in given {
             match argument {
                 ColumnarValue::Scalar(value) => constants.push(value),
-                ColumnarValue::Array(_) => return internal_err!("{} takes constants", self.name),
+                ColumnarValue::Array(_) => return internal_err!("{} takes constants", self.name()),
             }
         }
-        Ok(ColumnarValue::Array(self.kernel.run(&first, &Constants(constants))?))
+        Ok(ColumnarValue::Array(self.kernel.part.run(&first, &Constants(constants))?))
     }
 }
 
@@ -214,7 +199,7 @@ pub(super) fn row_functions() -> &'static [Arc<ScalarUDF>] {
         let all = texts.chain(others);
         let function = |(name, kernel)| {
             let signature = Signature::variadic_any(Volatility::Immutable);
-            Arc::new(ScalarUDF::from(RowFunction { name, kernel, signature }))
+            Arc::new(ScalarUDF::from(RowFunction { kernel: Named { name, part: kernel }, signature }))
         };
         all.map(function).collect()
     })
