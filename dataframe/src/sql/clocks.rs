@@ -6,6 +6,7 @@
 //! as keys of `JOIN .. USING`. `to_timestamp` of a moment shows the clock of its zone, as a cast does.
 
 use super::plans::{columns, projection, with_parts_of, with_value};
+use super::timeless::has_times;
 use crate::error::Result;
 use crate::functions::local_times::local_times;
 use crate::functions::zoned_times::zoned_times;
@@ -23,6 +24,9 @@ const OF_ONE_TYPE: &[&str] = &["coalesce", "greatest", "ifnull", "least", "make_
 
 /// The plan whose days begin on the clocks of the moments beside them.
 pub(super) fn of_moments(plan: LogicalPlan) -> Result<LogicalPlan> {
+    if !has_times(&plan)? {
+        return Ok(plan);
+    }
     // Operators above a column have the type that it had when they were planned.
     let mut has_other_types = false;
     let changed = plan.transform_up_with_subqueries(|node| {

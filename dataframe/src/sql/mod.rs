@@ -21,7 +21,7 @@
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
 //! | columns and expressions of plans | `plans` |
-//! | times as texts, clocks, and lengths of time beside numbers | `times`, `clocks`, `interval_operators` |
+//! | times as texts, clocks, and lengths of time beside numbers | `times`, `clocks`, `timeless`, `interval_operators` |
 //! | lists where texts are wanted | `lists` |
 //! | joins: where they stand, those of other databases, and those without a condition | `joins` |
 //! | settings | `settings` |
@@ -126,6 +126,7 @@ mod stars;
 mod states;
 mod summary;
 mod text;
+mod timeless;
 mod times;
 mod type_names;
 mod typed_relations;

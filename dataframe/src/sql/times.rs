@@ -11,6 +11,7 @@
 
 use super::clocks::{has_own_clock, types_of, values_of};
 use super::plans::{columns, projection, with_parts_of, with_value};
+use super::timeless::has_times;
 use crate::error::Result;
 use crate::functions::full_formats::{FULL_FORMATS, Parts, behind_minutes, full_formats};
 use crate::functions::full_times::{FULL_TIMES, full_time, full_times};
@@ -34,6 +35,9 @@ const CASTS: [&str; 5] = ["arrow_cast", "arrow_try_cast", "cast_to_type", "to_da
 
 /// The plan whose times are those that statements mean.
 pub(super) fn as_meant(plan: LogicalPlan) -> Result<LogicalPlan> {
+    if !has_times(&plan)? {
+        return Ok(plan);
+    }
     let changed = plan
         .transform_up_with_subqueries(|node| with_parts_of(node, &with_time)?.transform_data(with_sides))?;
     Ok(changed.data)
@@ -208,7 +212,7 @@ fn beside_rows(value: &mut Expr, rows: &mut Subquery, schema: &DFSchema) -> Engi
     let of_rows = rows.subquery.schema().fields().first().map(|field| field.data_type().clone());
     match (own, of_rows) {
         (time @ DataType::Timestamp(..), Some(texts))
-            if is_of_texts(&texts) && !has_times(&rows.subquery, 0) =>
+            if is_of_texts(&texts) && !has_made_times(&rows.subquery, 0) =>
         {
             rows.subquery = with_value(Arc::clone(&rows.subquery), |text, schema| {
                 in_time(&text, &time, false, schema).unwrap_or(text)
@@ -257,7 +261,7 @@ fn united(Union { inputs, schema }: Union) -> EngineResult<Transformed<LogicalPl
     let (mut sides, mut is_new) = (Vec::new(), false);
     for (side, own) in inputs.into_iter().zip(&types) {
         let to = own.iter().zip(&times).enumerate().map(|(at, (dtype, time))| {
-            time.filter(|_| dtype.as_ref().is_some_and(is_of_texts) && !has_times(&side, at))
+            time.filter(|_| dtype.as_ref().is_some_and(is_of_texts) && !has_made_times(&side, at))
         });
         let to: Vec<Option<&DataType>> = to.collect();
         let has_texts = to.iter().any(Option::is_some);
@@ -283,7 +287,7 @@ fn with_times(rows: Arc<LogicalPlan>, times: &[Option<&DataType>]) -> EngineResu
 }
 
 /// Whether a column has times made here: the plan of a prepared statement comes here again.
-fn has_times(rows: &LogicalPlan, at: usize) -> bool {
+fn has_made_times(rows: &LogicalPlan, at: usize) -> bool {
     let LogicalPlan::Projection(made) = rows else { return false };
     made.expr.get(at).is_some_and(|expr| is_made(&expr.clone().unalias_nested().data))
 }
