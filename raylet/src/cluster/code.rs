@@ -5,8 +5,8 @@
 //! the control store knows the hash of the job and the nodes that hold it. What fails is tried again for as
 //! long as the job lives. A node that must start a worker of a job that it does not know asks for both,
 //! fetches the bytes over the transfer port unless it has them already (a driver here may run the same
-//! program), checks the hash, keeps the file in its session folder and is a holder from then on. Programs are
-//! looked up and fetched independently of each other, each once at a time.
+//! program, or the node itself: [`OwnProgram`]), checks the hash, keeps the file in its session folder and
+//! is a holder from then on. Programs are looked up and fetched independently, each once at a time.
 //!
 //! The hash of a job has a table of its own, because it is known only after the job was registered; refused:
 //! to hash before a job may start, which costs a first run tens of milliseconds. The entry ends with the job.
@@ -15,6 +15,7 @@
 //! job, which is never 0, and the first sixteen bytes of the hash.
 
 use super::links::Peers;
+use super::own_program::{OwnProgram, hash};
 use super::pulls::Pulls;
 use super::runtime::Tasks;
 use crate::executable::{Executable, Identity};
@@ -44,7 +45,7 @@ const PUBLISH_PAUSE: Duration = Duration::from_secs(2);
 const PROGRAM_BYTES_MAX: u64 = 4 << 30;
 /// The longest time that a program may take to arrive, all attempts at all holders together.
 const FETCH_WAIT: Duration = Duration::from_secs(300);
-/// Bytes of a program in memory at a time, while it is hashed or fetched.
+/// Bytes of a program in memory at a time, while it is fetched.
 const STEP_BYTES: usize = 1 << 20;
 /// Programs that are kept though no job runs them now: the next job often runs one of them again.
 const PROGRAMS_UNUSED_MAX: usize = 4;
@@ -57,6 +58,7 @@ pub struct Code {
     tasks: Tasks,
     peers: Arc<Peers>,
     pulls: Arc<Pulls>,
+    own: OwnProgram,
     state: Mutex<State>,
     /// Jobs whose program is being looked up, and programs that are being fetched: one at a time each.
     looking: Turns<JobId>,
@@ -201,8 +203,9 @@ impl Code {
         peers: Arc<Peers>,
         pulls: Arc<Pulls>,
     ) -> Self {
+        let (own, state) = (OwnProgram::default(), Mutex::default());
         let (looking, fetching) = (Turns::new(), Turns::new());
-        Self { me, folder, control, tasks, peers, pulls, state: Mutex::default(), looking, fetching }
+        Self { me, folder, control, tasks, peers, pulls, own, state, looking, fetching }
     }
 
     /// A driver's job began on this node.
@@ -429,11 +432,20 @@ impl Code {
             return Err(failed(text));
         }
         let path = self.folder.join(unit.to_string());
+        if let Some(executable) = self.own.if_it_is(unit, found.size_bytes)
+            && let Ok(executable) = self.publish_copy(job, unit, executable, None)
+        {
+            return Ok(executable);
+        }
         let until = Instant::now() + FETCH_WAIT;
         let mut problem = failed(format!("no other node holds {unit}, the program of job {job}"));
         for holder in found.holders.into_iter().filter(|holder| *holder != self.me) {
             match self.fetch_from(holder, unit, found.size_bytes, &path, until) {
-                Ok(()) => return self.publish_copy(job, unit, &path).map_err(|e| failed(at(&path, &e))),
+                Ok(()) => {
+                    let opened = File::open(&path).map(|file| Executable::new(file, path.clone()));
+                    let kept = opened.and_then(|it| self.publish_copy(job, unit, it, Some(path.clone())));
+                    return kept.map_err(|e| failed(at(&path, &e)));
+                }
                 Err(failure) => problem = failure,
             }
         }
@@ -481,11 +493,17 @@ impl Code {
         std::fs::rename(&partial, path).map_err(on_disk)
     }
 
-    /// Says that a program that came here can be fetched here as well.
-    fn publish_copy(&self, job: JobId, unit: CodeUnitId, path: &Path) -> io::Result<Executable> {
-        let executable = Executable::new(File::open(path)?, path.to_owned());
+    /// Says that a program that is now here, perhaps as a file in the session folder, can be fetched here as
+    /// well.
+    fn publish_copy(
+        &self,
+        job: JobId,
+        unit: CodeUnitId,
+        executable: Executable,
+        copy: Option<PathBuf>,
+    ) -> io::Result<Executable> {
         let identity = executable.identity()?;
-        self.keep(job, unit, executable.clone(), identity, Some(path.to_owned()));
+        self.keep(job, unit, executable.clone(), identity, copy);
         let (control, me, len) = (self.control.clone(), self.me, identity.len);
         self.tasks.start(async move {
             if let Err(error) = control.put_code_unit(unit, len, me).await {
@@ -493,21 +511,6 @@ impl Code {
             }
         });
         Ok(executable)
-    }
-}
-
-/// The hash of a file from its start, wherever others that share the descriptor have read to.
-fn hash(file: &File) -> io::Result<CodeUnitId> {
-    let mut hasher = blake3::Hasher::new();
-    let (mut buffer, mut offset) = (vec![0; STEP_BYTES], 0);
-    loop {
-        match file.read_at(&mut buffer, offset)? {
-            0 => return Ok(CodeUnitId(*hasher.finalize().as_bytes())),
-            len => {
-                hasher.update(&buffer[..len]);
-                offset += len as u64;
-            }
-        }
     }
 }
 

@@ -15,6 +15,7 @@ mod identities;
 mod large;
 mod losses;
 mod nodes;
+mod programs;
 mod shares;
 mod streams;
 mod tensors;
@@ -23,11 +24,15 @@ use std::process::ExitCode;
 
 #[tharsis::main]
 fn main() -> ExitCode {
+    if let Some(outcome) = programs::run_as_driver() {
+        return outcome;
+    }
     // First those that take longest.
     tharsis_cluster_tests::run(&[
         etcd::ALL,
         identities::ALL,
         nodes::ALL,
+        programs::ALL,
         losses::ALL,
         actors::ALL,
         groups::ALL,

@@ -18,7 +18,6 @@ const STORE_BYTES: u64 = 512 << 20;
 const MIB: usize = 1 << 20;
 
 pub const ALL: &[Scenario] = scenarios![
-    tasks_run_on_both_nodes_and_programs_are_fetched,
     a_large_result_crosses,
     a4_wait_without_fetch_moves_nothing,
     e3_affinity_hard_and_soft,
@@ -32,7 +31,6 @@ pub const ALL: &[Scenario] = scenarios![
     a_node_that_joins_late_is_used,
     errors_keep_their_kind_over_nodes,
     drivers_of_one_program_on_two_nodes_use_both,
-    e7_a_program_that_cannot_start_there_is_an_error,
     silent_connections_do_not_stop_transfers,
     a_program_joins_at_an_address;
     alone:
@@ -88,12 +86,6 @@ fn here_after(ms: u64) -> NodeId {
 }
 
 #[remote]
-fn program() -> (NodeId, String) {
-    std::thread::sleep(Duration::from_millis(30));
-    (context().unwrap().node(), std::env::current_exe().unwrap().display().to_string())
-}
-
-#[remote]
 fn digest_here(blob: Blob) -> (NodeId, u64) {
     (context().unwrap().node(), digest(&blob))
 }
@@ -106,25 +98,6 @@ fn where_with(_large: Blob, _small: Blob) -> NodeId {
 #[remote]
 fn fail(text: String) -> Result<u64, String> {
     Err(text)
-}
-
-fn tasks_run_on_both_nodes_and_programs_are_fetched() {
-    let cluster = cluster(vec![node(2.0), node(2.0)]);
-    let runtime = driver(&cluster, 0);
-    let _entered = runtime.enter();
-    // Fetched once, and then there for all.
-    let there = cluster.node(1).unwrap();
-    assert_eq!(here::options().node(there, false).remote().get_timeout(SOON).unwrap(), there);
-    let all: Vec<_> = (0..40).map(|_| program::options().spread().remote()).collect();
-    let ran: HashSet<_> = get_all(&all, Some(SOON.into())).unwrap().into_iter().collect();
-    let nodes: HashSet<_> = ran.iter().map(|(node, _)| *node).collect();
-    assert_eq!(nodes, HashSet::from([cluster.node(0).unwrap(), cluster.node(1).unwrap()]));
-    let own = std::env::current_exe().unwrap().display().to_string();
-    for (node, path) in ran {
-        let is_fetched = path.contains("/code/");
-        assert_eq!(is_fetched, Some(node) == cluster.node(1), "{path}");
-        assert_eq!(is_fetched, path != own);
-    }
 }
 
 fn a_large_result_crosses() {
@@ -395,26 +368,6 @@ fn drivers_of_one_program_on_two_nodes_use_both() {
             assert_eq!(here::options().node(there, false).remote().get_timeout(SOON).unwrap(), there);
         }
     }
-}
-
-/// A task whose resource only the second node has, where its program cannot be put: its `get` ends, and says
-/// why.
-fn e7_a_program_that_cannot_start_there_is_an_error() {
-    let mut second = node(1.0);
-    second.resources.set_custom("press", 1.0).unwrap();
-    let cluster = cluster(vec![node(1.0), second]);
-    // A file replaces the folder in which the node keeps programs of other nodes, so it can fetch none.
-    let code = cluster.socket(1).unwrap().with_file_name("code");
-    std::fs::remove_dir_all(&code).unwrap();
-    std::fs::write(&code, "in the way").unwrap();
-    let runtime = driver(&cluster, 0);
-    let _entered = runtime.enter();
-    let error = here::options().resource("press", 1.0).remote().get_timeout(SOON).unwrap_err();
-    assert_eq!(error.kind(), FailureKind::WorkerStartFailed, "{error}");
-    let text = error.to_string();
-    assert!(text.contains(&code.display().to_string()), "{text} does not say what is in the way");
-    // Tasks that do not need that node still run.
-    assert_eq!(here::remote().get_timeout(SOON).unwrap(), cluster.node(0).unwrap());
 }
 
 /// Connections of the cluster that say nothing any more take no places from those over which something is
