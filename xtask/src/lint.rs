@@ -161,6 +161,16 @@ const STRIPPED: &str = "-Cstrip=symbols";
 /// Programs that tests start for what they do, beside examples, by package and crate: nobody looks into them.
 const PLAIN: &[(&str, &str)] = &[("tharsis-scenarios", "unmarked"), ("tharsis-sqllogic", "sqllogic")];
 
+/// Test programs that nodes read for each cluster, to know them by their bytes or to send them to each other,
+/// by package and crate. A panic still names its line.
+const TRAVELLING: &[(&str, &str)] =
+    &[("tharsis-cli", "driver"), ("tharsis-cluster-tests", "cluster"), ("tharsis-frame-examples", "frames")];
+
+/// Has the linker give a program its addresses: the loader would write a million of them at each start of one
+/// with DataFusion inside, which takes most of the 15 ms of that start, and tests start thousands of nodes
+/// and workers.
+const PLACED: &str = "-Clink-arg=-no-pie";
+
 /// Files that only a form has. Cargo does not know them, because reading a crate names no files to it; so the
 /// compiler has another name, and every crate is read again, when one changes. A test compares the list with
 /// the tree.
@@ -219,8 +229,8 @@ fn compile() -> io::Result<ExitCode> {
     };
     let words = expanded(&words)?;
     if cfg!(target_os = "linux") && is_program(&words) {
-        compiler.arg(COMPRESSED);
-        if !is_test(&words) && (PLAIN.contains(&(&*package, &*name)) || is_example(&words)) {
+        compiler.args([COMPRESSED, PLACED]);
+        if is_stripped(&package, &name, &words) {
             compiler.arg(STRIPPED);
         }
     }
@@ -257,6 +267,12 @@ fn readings(package: &str, name: &str, is_test: bool) -> Vec<Reading> {
 struct Reading {
     features: &'static [&'static str],
     crates: &'static [&'static str],
+}
+
+/// Whether a program is linked without its symbols.
+fn is_stripped(package: &str, name: &str, words: &[OsString]) -> bool {
+    let is_plain = PLAIN.contains(&(package, name)) || is_example(words);
+    TRAVELLING.contains(&(package, name)) || (is_plain && !is_test(words))
 }
 
 fn is_test(words: &[OsString]) -> bool {
@@ -516,6 +532,20 @@ mod tests {
         assert!(of("rustc a.rs --out-dir=/t/debug/examples"));
         assert!(!of("rustc a.rs --out-dir /t/debug/deps -L /t/debug/examples"));
         assert!(!of("rustc --crate-name examples a.rs") && !of("rustc a.rs --out-dir"));
+    }
+
+    #[test]
+    fn programs_that_travel_and_those_that_nobody_looks_into_have_no_symbols() {
+        let of = |package, name, words: &str| {
+            is_stripped(package, name, &words.split(' ').map(OsString::from).collect::<Vec<_>>())
+        };
+        assert!(of("tharsis-cluster-tests", "cluster", "rustc a.rs --crate-type bin --cfg test"));
+        assert!(of("tharsis-sqllogic", "sqllogic", "rustc a.rs --crate-type bin"));
+        assert!(of("tharsis-examples", "pi", "rustc a.rs --crate-type bin --out-dir /t/debug/examples"));
+        assert!(
+            !of("tharsis-sqllogic", "sqllogic", "rustc a.rs --test")
+                && !of("tharsis-cli", "tharsis", "rustc a.rs")
+        );
     }
 
     #[test]
