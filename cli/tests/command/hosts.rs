@@ -47,10 +47,11 @@ fn hosts() -> Option<Hosts> {
     let listen: String = HOSTS.iter().map(|host| format!("ListenAddress {host}:{port}\n")).collect();
     let folder = home.text("");
     let folder = folder.trim_end_matches('/');
+    // The home is there for the shell of the user, which reads files of its own there before each command.
     let config = format!(
         "{listen}HostKey {folder}/host\nAuthorizedKeysFile {folder}/authorized_keys\nStrictModes no\nUsePAM no\n\
          PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nPidFile none\n\
-         MaxStartups 100\nSetEnv TMPDIR={folder} XDG_DATA_HOME={folder}\n"
+         MaxStartups 100\nSetEnv TMPDIR={folder} XDG_DATA_HOME={folder} HOME={folder}\n"
     );
     std::fs::write(home.path("sshd_config"), config).unwrap();
     let key = std::fs::read_to_string(home.path("host.pub")).unwrap();

@@ -86,8 +86,8 @@ fn follow(inner: ObjectRef<u64>) -> u64 {
 }
 
 #[remote(pure = true)]
-fn block(before: Vec<u8>, value: u8) -> Vec<u8> {
-    vec![value.wrapping_add(*before.first().unwrap_or(&0)); 1 << 18]
+fn block(before: Blob, value: u8) -> Blob {
+    Blob::from(vec![value.wrapping_add(*before.first().unwrap_or(&0)); 1 << 18])
 }
 
 /// Numbers without a pattern.
@@ -266,13 +266,13 @@ fn intermediate_values_are_freed_as_they_are_used(mode: Mode) {
     let session = mode.start_with(2, |init| init.store_bytes(8 << 20));
     let _entered = session.enter();
     let mut graph = TaskGraph::new();
-    let mut last = block::add_to(&mut graph, Vec::new(), 1);
+    let mut last = block::add_to(&mut graph, Blob::default(), 1);
     for value in 2..=120_u8 {
         last = block::add_to(&mut graph, last, value);
     }
     let result = graph.submit(last).unwrap();
     let value = (1..=120).fold(0, u8::wrapping_add);
-    assert_eq!(result.get().unwrap(), vec![value; 1 << 18]);
+    assert_eq!(result.get().unwrap()[..], vec![value; 1 << 18]);
     let store = session.store();
     assert_eq!((store.object_count, store.spilled_count), (1, 0), "the result alone is left");
     assert!(session.spill_files().is_empty(), "120 values of 256 KiB had room in 8 MiB, one after the other");
