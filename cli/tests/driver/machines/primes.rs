@@ -7,7 +7,13 @@ use tharsis::prelude::*;
 /// The number of primes in a range, and the node that counted them.
 #[remote(max_retries = 5)]
 fn primes_in(from: u64, to: u64) -> (usize, NodeId) {
-    let is_prime = |n: &u64| *n > 1 && (2..).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
+    let is_prime = |n: &u64| {
+        let mut d = 2;
+        while d * d <= *n && !n.is_multiple_of(d) {
+            d += 1;
+        }
+        1 < *n && *n < d * d
+    };
     ((from..to).filter(is_prime).count(), context().unwrap().node())
 }
 
