@@ -1,6 +1,7 @@
 //! Nodes that know each other by certificates, as on several machines: what works without works with them,
 //! and goes on while certificates are replaced.
 
+use crate::bytes::{digest, pattern};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tharsis::prelude::*;
@@ -32,7 +33,7 @@ pub const ALL: &[Scenario] = scenarios![
 
 #[remote]
 fn bytes_of(seed: u64, len: usize) -> Blob {
-    Blob::from(pattern(seed, len))
+    Blob::from(pattern(len, seed))
 }
 
 #[remote]
@@ -41,16 +42,8 @@ fn place() -> NodeId {
 }
 
 #[remote]
-fn sum_of(blob: Blob) -> u64 {
-    sum(&blob)
-}
-
-fn pattern(seed: u64, len: usize) -> Vec<u8> {
-    (0..len as u64).map(|at| (at.wrapping_mul(seed | 1) >> 7) as u8).collect()
-}
-
-fn sum(bytes: &[u8]) -> u64 {
-    bytes.iter().zip(1..).map(|(byte, at): (_, u64)| u64::from(*byte) * (at % 251)).sum()
+fn digest_of(blob: Blob) -> u64 {
+    digest(&blob)
 }
 
 /// Two nodes, each with one CPU and a resource of its own.
@@ -108,8 +101,8 @@ fn work_for(time: Duration) {
     // On a busy machine one round may outlast several certificates.
     while Instant::now() < until || rounds < 2 {
         let made = bytes_of::options().resource("there", 1.0).max_retries(0).remote(rounds, LARGE_BYTES);
-        let summed = sum_of::options().resource("here", 1.0).max_retries(0).remote(&made);
-        assert_eq!(summed.get().unwrap(), sum(&pattern(rounds, LARGE_BYTES)), "round {rounds}");
+        let summed = digest_of::options().resource("here", 1.0).max_retries(0).remote(&made);
+        assert_eq!(summed.get().unwrap(), digest(&pattern(LARGE_BYTES, rounds)), "round {rounds}");
         rounds += 1;
     }
 }
@@ -165,10 +158,10 @@ fn a_program_joins_with_a_token_and_leaves_when_it_ends() {
         cluster.await_count(3, SOON).unwrap();
         // Both ways: what is made there is read here, what is put here is read there.
         let made = bytes_of::options().resource("there", 1.0).remote(round, LARGE_BYTES);
-        assert_eq!(made.get().unwrap()[..], pattern(round, LARGE_BYTES)[..]);
-        let put = put(&Blob::from(pattern(7, LARGE_BYTES))).unwrap();
-        let summed = sum_of::options().resource("here", 1.0).remote(&put);
-        assert_eq!(summed.get().unwrap(), sum(&pattern(7, LARGE_BYTES)));
+        assert_eq!(made.get().unwrap()[..], pattern(LARGE_BYTES, round)[..]);
+        let put = put(&Blob::from(pattern(LARGE_BYTES, 7))).unwrap();
+        let summed = digest_of::options().resource("here", 1.0).remote(&put);
+        assert_eq!(summed.get().unwrap(), digest(&pattern(LARGE_BYTES, 7)));
         drop(entered);
         drop(runtime);
         cluster.await_count(2, SOON).unwrap();

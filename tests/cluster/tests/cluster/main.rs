@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod actors;
+mod bytes;
 mod deaths;
 mod drain;
 mod etcd;

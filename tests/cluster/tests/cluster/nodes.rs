@@ -1,6 +1,7 @@
 //! Several nodes on one machine: where tasks run, how values and programs travel, what happens when a node
 //! dies.
 
+use crate::bytes::{digest, pattern};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -48,25 +49,8 @@ fn made_ready(reference: &ObjectRef<Blob>) {
     assert_eq!(ready.len(), 1);
 }
 
-/// Bytes that depend on their place, so that nothing can be swapped or repeated unnoticed.
 fn blob(len: usize, seed: u64) -> Blob {
-    let mut state = seed;
-    let mut bytes = vec![0; len];
-    for word in bytes.chunks_mut(8) {
-        state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
-        word.copy_from_slice(&state.to_le_bytes()[..word.len()]);
-    }
-    Blob::from(bytes)
-}
-
-/// FNV-1a over words.
-fn digest(bytes: &[u8]) -> u64 {
-    let step = |hash: u64, word: &[u8]| {
-        let mut last = [0; 8];
-        last[..word.len()].copy_from_slice(word);
-        (hash ^ u64::from_le_bytes(last)).wrapping_mul(0x100_0000_01b3)
-    };
-    bytes.chunks(8).fold(bytes.len() as u64, step)
+    Blob::from(pattern(len, seed))
 }
 
 #[remote]
