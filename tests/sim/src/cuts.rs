@@ -3,6 +3,7 @@
 use crate::cluster::{Cluster, SimEvent, Transfer};
 use crate::remembered::Cut;
 use crate::rng::{Rng, mix};
+use crate::waiting::SETTLES_IN;
 use tharsis_core::pull::Interrupted;
 use tharsis_core::{Event, MS, Now};
 
@@ -28,6 +29,9 @@ impl Cluster {
     pub(crate) fn cut(&mut self, hosts: (usize, usize), length: Now, is_of_transfers: bool) {
         let until = self.now + length;
         self.cuts.push(Cut { hosts, until, is_of_transfers });
+        if !is_of_transfers {
+            self.waiting.news_late = self.waiting.news_late.max(until + SETTLES_IN);
+        }
         self.upset(hosts.0, until);
         self.upset(hosts.1, until);
     }

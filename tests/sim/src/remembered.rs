@@ -24,6 +24,8 @@ pub(crate) struct Waiting {
     pub(crate) groups: BTreeMap<TaskId, Now>,
     /// Tasks that wait for their slot.
     pub(crate) resuming: BTreeMap<TaskId, Now>,
+    /// News between any hosts may be late until then, as some did not reach each other.
+    pub(crate) news_late: Now,
     /// Large objects that a node asked of one that it does not reach.
     pub(crate) asked: BTreeMap<(NodeId, ObjectId, NodeId), Now>,
     /// Hosts that count as unable to serve or to ask until some time.

@@ -190,7 +190,7 @@ impl Cluster {
     }
 
     /// The part of its quota that each job could hold besides what it holds: nothing while news from or to
-    /// the node of its driver may be late.
+    /// the node of its driver may be late, or a part of it is on its way to a host that is cut off.
     fn free_of_quotas(&self) -> BTreeMap<JobId, Resources> {
         let mut free = BTreeMap::new();
         for (home, host) in self.hosts.iter().enumerate() {
@@ -198,7 +198,7 @@ impl Cluster {
                 // The need of a task of other resources than CPUs is not bounded.
                 let mut left = host.member.resources.clone();
                 left.cpu = 0;
-                if host.alive && !self.is_upset(home) {
+                if host.alive && !self.is_upset(home) && self.waiting.news_late <= self.now {
                     left.cpu = quota.cpu.unwrap_or(0);
                     for at in self.hosts.iter().filter(|at| at.alive) {
                         left.cpu =
