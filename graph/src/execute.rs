@@ -10,8 +10,9 @@ use crate::schedule::{Schedule, schedule};
 use crate::task::Runnable;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{JoinHandle, Scope};
 use std::time::{Duration, Instant};
 use tharsis_cancel::RunEnds;
 use tharsis_kernels::pages::InUse;
@@ -251,19 +252,13 @@ impl Executor for LocalExecutor {
     fn execute(&self, job: Job) -> Result<Outcome, Error> {
         let started = Instant::now();
         let _pages = InUse::begin();
-        let threads = self.limits.threads.min(job.schedule.order.len().max(1));
         let ends = RunEnds::of(self.deadline);
         ends.check()?;
         let shared = Shared::new(job, self.limits.threads, ends)?;
         if shared.ends.may_come() {
-            return Arc::new(shared).work_until_ended(threads, started);
+            return Arc::new(shared).work_until_ended(started);
         }
-        std::thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(|| shared.work());
-            }
-            shared.work();
-        });
+        std::thread::scope(|scope| shared.work_in(scope));
         shared.outcome(started.elapsed())
     }
 
@@ -291,6 +286,10 @@ struct State {
     /// Tasks from `next` on that have started.
     ahead: std::collections::VecDeque<bool>,
     running: usize,
+    /// Threads that take tasks, or are about to. No more begin when there are as many as the executor has.
+    begun: usize,
+    /// Threads that outlive the call if it gives the job up.
+    workers: Vec<JoinHandle<()>>,
     chunks: HashMap<ChunkId, Arc<Chunk>>,
     readers: ChunkTable<u32>,
     failed: Option<Error>,
@@ -366,6 +365,8 @@ impl Shared {
             next: 0,
             ahead: Default::default(),
             running: 0,
+            begun: 1,
+            workers: Vec::new(),
             chunks,
             readers: job.schedule.readers.clone(),
             failed: None,
@@ -376,29 +377,21 @@ impl Shared {
         Ok(Shared { job, threads, ends, state: Mutex::new(state), changed: Condvar::new() })
     }
 
+    /// Works on this thread and on others of a scope.
+    fn work_in<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        self.work(&|| {
+            let other = std::thread::Builder::new().spawn_scoped(scope, move || self.work_in(scope));
+            other.is_ok()
+        });
+    }
+
     /// Works on threads of their own, which this one waits for until the job is given up and not longer: a
     /// task may take any time.
-    fn work_until_ended(self: Arc<Shared>, threads: usize, started: Instant) -> Result<Outcome, Error> {
+    fn work_until_ended(self: Arc<Shared>, started: Instant) -> Result<Outcome, Error> {
         let (works, all_ended) = channel::<()>();
-        let mut workers = Vec::with_capacity(threads);
-        for _ in 0..threads {
-            let (shared, works) = (Arc::clone(&self), works.clone());
-            let worker = std::thread::Builder::new().spawn(move || {
-                shared.work();
-                // Behind the last use of what is shared, which the waiting thread takes apart.
-                drop(shared);
-                drop(works);
-            });
-            match worker {
-                Ok(worker) => workers.push(worker),
-                Err(error) => {
-                    let refused = Error::Internal(format!("no thread for tasks: {error}"));
-                    self.lock().failed.get_or_insert(refused);
-                    break;
-                }
-            }
+        if let Err(error) = begin_worker(&self, works) {
+            return Err(Error::Internal(format!("no thread for tasks: {error}")));
         }
-        drop(works);
         let pause = || self.ends.pause().unwrap_or(Duration::MAX);
         while all_ended.recv_timeout(pause()) == Err(RecvTimeoutError::Timeout) {
             if let Err(ended) = self.ends.check() {
@@ -407,6 +400,7 @@ impl Shared {
                 return Err(ended.into());
             }
         }
+        let workers = std::mem::take(&mut self.lock().workers);
         for worker in workers {
             if let Err(panic) = worker.join() {
                 std::panic::resume_unwind(panic);
@@ -424,8 +418,10 @@ impl Shared {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Takes tasks until there are none left.
-    fn work(&self) {
+    /// Takes tasks until there are none left. Has `begin` make a further thread when there is a task for it:
+    /// a chain of tasks needs none, and a job of small tasks takes less time than a thread to begin and end.
+    /// If `begin` says that it made none, the threads that are there do all.
+    fn work(&self, begin: &dyn Fn() -> bool) {
         let mut scratch = Scratch::new();
         let mut state = self.lock();
         loop {
@@ -441,9 +437,14 @@ impl Shared {
                 state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
                 continue;
             };
+            let begins = state.begun < self.threads && self.startable(&state).is_some();
+            state.begun += usize::from(begins);
             drop(state);
-            let started = Instant::now();
             let guard = EndOnPanic(self);
+            if begins && !begin() {
+                self.lock().begun = self.threads;
+            }
+            let started = Instant::now();
             scratch.grant_threads(ready.threads);
             let result = self.job.runnable.run(ready.task, &ready.inputs, &mut scratch);
             std::mem::forget(guard);
@@ -570,4 +571,18 @@ impl Shared {
         let results = plan.results.iter().map(gather).collect::<Result<_, Error>>()?;
         Ok(Outcome { results, metrics: state.metrics })
     }
+}
+
+/// Begins a thread that takes tasks and outlives the call that gives the job up. It holds `works` while it
+/// works.
+fn begin_worker(shared: &Arc<Shared>, works: Sender<()>) -> std::io::Result<()> {
+    let own = Arc::clone(shared);
+    let worker = std::thread::Builder::new().spawn(move || {
+        own.work(&|| begin_worker(&own, works.clone()).is_ok());
+        // Behind the last use of what is shared, which the waiting thread takes apart.
+        drop(own);
+        drop(works);
+    })?;
+    shared.lock().workers.push(worker);
+    Ok(())
 }

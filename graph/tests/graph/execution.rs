@@ -3,8 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::slice::from_ref;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
 use tharsis_cancel::Cancel;
 use tharsis_graph::lower::lower;
 use tharsis_graph::ops::{
@@ -415,7 +416,7 @@ impl Foreign for FailsAt {
             return Err(Error::Function { function: "f".to_owned(), reason: format!("call {call}") });
         }
         // Time for a thread that was set aside to report the failure.
-        std::thread::sleep(std::time::Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(2));
         Ok(args[0].clone())
     }
 }
@@ -440,7 +441,7 @@ fn no_task_starts_after_the_first_that_failed() {
 fn a_run_whose_time_is_over_starts_no_task() {
     let job = jobs(5, 2).remove(0).1;
     let progress = job.progress.clone();
-    let late = LocalExecutor::sized(2, 64 << 20).until(std::time::Instant::now());
+    let late = LocalExecutor::sized(2, 64 << 20).until(Instant::now());
     assert_eq!(late.execute(job).unwrap_err(), Error::Timeout);
     assert_eq!(progress.done(), 0);
 }
@@ -471,7 +472,7 @@ fn a_task_that_takes_longer_than_the_time_is_left_behind() {
         let op = MapChunk { function: Arc::new(Waits(gate.clone())), dtype: DType::F64, extents: vec![None] };
         let root = apply(op, &[&numbers(&[8], 4)]);
         let held = gate.lock().unwrap();
-        let soon = std::time::Instant::now() + std::time::Duration::from_millis(500);
+        let soon = Instant::now() + Duration::from_millis(500);
         let executor = LocalExecutor::sized(threads, 64 << 20).until(soon);
         let job = plan(&[root], executor.limits()).unwrap();
         let progress = job.progress.clone();
@@ -479,9 +480,9 @@ fn a_task_that_takes_longer_than_the_time_is_left_behind() {
         assert_eq!(progress.done(), 0);
         assert!(0 < tasks_left_behind(), "it is counted");
         drop(held);
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        let end = Instant::now() + Duration::from_secs(10);
         while 0 < tasks_left_behind() {
-            assert!(std::time::Instant::now() < end, "it has ended");
+            assert!(Instant::now() < end, "it has ended");
             std::thread::yield_now();
         }
     }
@@ -501,7 +502,7 @@ fn a_cancelled_run_leaves_the_task_that_runs_and_begins_no_other() {
         let progress = waiting.progress.clone();
         let error = std::thread::scope(|scope| {
             scope.spawn(|| {
-                std::thread::sleep(std::time::Duration::from_millis(100));
+                std::thread::sleep(Duration::from_millis(100));
                 cancel.cancel();
             });
             cancel.run(|| executor.execute(waiting)).unwrap_err()
@@ -522,11 +523,98 @@ fn a_cancelled_run_leaves_the_task_that_runs_and_begins_no_other() {
 #[test]
 fn a_run_that_ends_in_time_gives_what_one_without_a_time_does() {
     let (expected, job) = jobs(5, 2).remove(0);
-    let later = std::time::Instant::now() + std::time::Duration::from_secs(3600);
+    let later = Instant::now() + Duration::from_secs(3600);
     let outcome = LocalExecutor::sized(2, 64 << 20).until(later).execute(job).unwrap();
     let (_, again) = jobs(5, 2).remove(0);
     let without = LocalExecutor::sized(2, 64 << 20).execute(again).unwrap();
     assert_eq!(outcome.metrics.tasks, without.metrics.tasks, "{expected:?}");
+}
+
+/// Notes how many threads of this process have the name of its own, as those have that it begins.
+#[derive(Debug)]
+struct CountsThreads {
+    #[allow(dead_code, reason = "its text differs from those of others")]
+    number: usize,
+    most: Arc<AtomicUsize>,
+}
+
+impl Foreign for CountsThreads {
+    fn name(&self) -> Option<ForeignName> {
+        None
+    }
+
+    fn describe(&self) -> String {
+        "counts threads".to_owned()
+    }
+
+    fn run(&self, _: Place<'_>, args: &[Chunk]) -> Result<Chunk, Error> {
+        let own = std::fs::read_to_string("/proc/thread-self/comm").unwrap();
+        // Some of other tests end meanwhile.
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+        let names = tasks.flat_map(|task| std::fs::read_to_string(task.path().join("comm")));
+        self.most.fetch_max(names.filter(|name| *name == own).count(), Ordering::Relaxed);
+        Ok(args[0].clone())
+    }
+}
+
+/// A thread that begins and ends costs more than a small task.
+#[test]
+fn a_chain_of_tasks_begins_no_thread() {
+    let count = || {
+        let most = Arc::new(AtomicUsize::new(0));
+        let chain = (0..5).fold(numbers(&[8], 8), |last, number| {
+            let function = Arc::new(CountsThreads { number, most: most.clone() });
+            apply(MapChunk { function, dtype: DType::F64, extents: vec![None] }, &[&last])
+        });
+        let (_, metrics) = run(&chain, 4);
+        (metrics.tasks, most.load(Ordering::Relaxed))
+    };
+    // No other thread of this process has this name.
+    let (tasks, threads) =
+        std::thread::Builder::new().name("chain-of-tasks".to_owned()).spawn(count).unwrap().join().unwrap();
+    assert!(5 <= tasks, "{tasks}");
+    assert_eq!(threads, 1);
+}
+
+/// Ends when so many of its calls run at the same time.
+#[derive(Debug)]
+struct Meets {
+    count: usize,
+    here: Arc<(Mutex<usize>, Condvar)>,
+}
+
+impl Foreign for Meets {
+    fn name(&self) -> Option<ForeignName> {
+        None
+    }
+
+    fn describe(&self) -> String {
+        "meets".to_owned()
+    }
+
+    fn run(&self, _: Place<'_>, args: &[Chunk]) -> Result<Chunk, Error> {
+        let (here, changed) = &*self.here;
+        let mut here = here.lock().unwrap();
+        *here += 1;
+        changed.notify_all();
+        let (_here, waited) =
+            changed.wait_timeout_while(here, Duration::from_secs(60), |here| *here < self.count).unwrap();
+        assert!(!waited.timed_out(), "a task runs without the others");
+        Ok(args[0].clone())
+    }
+}
+
+#[test]
+fn as_many_tasks_run_at_once_as_there_are_threads() {
+    let later = Instant::now() + Duration::from_secs(3600);
+    let threads = 3;
+    let executor = LocalExecutor::sized(threads, 64 << 20);
+    for executor in [executor, executor.until(later)] {
+        let function = Arc::new(Meets { count: threads, here: Arc::default() });
+        let op = MapChunk { function, dtype: DType::F64, extents: vec![None] };
+        let root = apply(op, &[&numbers(&[threads], 1)]);
+        executor.execute(plan(&[root], executor.limits()).unwrap()).unwrap();
+    }
 }
 
 #[test]
