@@ -1,7 +1,7 @@
 //! Models in other units of samples and targets, and of targets that are nearly linear, against recorded
 //! answers of scikit-learn: each part up to its largest number.
 
-use crate::oracle::{Answers, CUTS, Case, cut};
+use crate::oracle::{Answers, Case, cut, ways};
 use ndarray::{ArrayD, Axis};
 use tharsis_learn::decomposition::{Contrast, FactorAnalysis, FastICA};
 use tharsis_learn::discriminant_analysis::QuadraticDiscriminantAnalysis;
@@ -18,13 +18,14 @@ const UNIT: f64 = 1e8;
 /// Runs a check on each recorded fit of an estimator, with its samples and its targets in their units.
 fn each(estimator: &str, check: impl Fn(&Case<'_>, &Tensor, &Tensor)) {
     let answers = Answers::alone("units.json");
-    for case in answers.of(estimator) {
+    let cases = answers.of(estimator);
+    for (at, case) in cases.iter().enumerate() {
         let mut x = case.x() * case.number("x_unit").unwrap_or(1.0);
         let mut second = x.index_axis_mut(Axis(1), 1);
         second *= case.number("column_unit").unwrap_or(1.0);
         let y = case.y() * case.number("y_unit").unwrap_or(1.0);
-        for way in CUTS {
-            check(&case, &cut(&x, way), &y);
+        for way in ways(at, cases.len()) {
+            check(case, &cut(&x, way), &y);
         }
     }
 }
