@@ -5,6 +5,15 @@
 
 use std::path::Path;
 use std::process::Command;
+use tharsis_trials::{is_long, part};
+
+/// Arguments of the places beside the process itself: one of the two in turn, by the number of the test, and
+/// the other one for the next commit. A long run has both.
+fn places(test: u64) -> impl Iterator<Item = [&'static str; 2]> {
+    let turn = (test + part(2)) % 2;
+    let all = [["--workers", "2"], ["--nodes", "2"]];
+    (0..).zip(all).filter(move |(at, _)| is_long() || *at == turn).map(|(_, place)| place)
+}
 
 /// The output of an example.
 fn said(example: &str, arguments: &[&str]) -> String {
@@ -26,7 +35,7 @@ fn digits_are_told_apart_equally_well_everywhere() {
         .collect();
     let [new, old] = scores[..] else { panic!("two scores: {here}") };
     assert!(0.95 < new && new < old && old <= 1.0, "{here}");
-    for place in [["--workers", "2"], ["--nodes", "2"]] {
+    for place in places(0) {
         assert_eq!(said("digits", &place), here, "{place:?}");
     }
 }
@@ -39,7 +48,7 @@ fn trees_are_the_same_everywhere() {
     assert!(scores.len() == 8 && scores[..4].iter().all(|score| (0.9..=1.0).contains(score)), "{here}");
     // In debug builds, those of so many samples are made by passes.
     assert!((0.8..1.0).contains(&scores[4]) && (0.1..0.7).contains(&scores[6]), "{here}");
-    for place in [["--workers", "2"], ["--nodes", "2"]] {
+    for place in places(1) {
         assert_eq!(said("trees", &place), here, "{place:?}");
     }
 }
