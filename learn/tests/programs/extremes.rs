@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tharsis_numeric::protocol::{Scope, Value};
 use tharsis_programs::{Look, Made, Param, Row};
+use tharsis_trials::{is_long, part};
 
 /// Calls under way at the same time. Dozens of them run until their time ends, a half second each.
 const AT_ONCE: usize = 12;
@@ -50,6 +51,11 @@ fn extreme_parameters_are_taken_or_refused() {
         .flat_map(|(row, param)| values(param).into_iter().map(move |value| (row, param, value)))
         .collect();
     assert!(1_000 < cases.len(), "{} cases", cases.len());
+    // Of those a usual run tries a third, which is another one for the next commit.
+    let turn = part(3) as usize;
+    let numbered = cases.into_iter().enumerate();
+    let cases: Vec<_> =
+        numbered.filter(|(at, _)| is_long() || at % 3 == turn).map(|(_, case)| case).collect();
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
