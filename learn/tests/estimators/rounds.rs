@@ -10,9 +10,8 @@ use tharsis_learn::ensemble::{AdaBoostClassifier, AdaBoostRegressor};
 use tharsis_learn::linear_model::{Ridge, RidgeClassifier};
 use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{DType, Tensor};
+use tharsis_trials::cases;
 
-/// Rounds of the fits that are compared.
-const ROUNDS: [usize; 3] = [2, 4, 6];
 /// Bytes of the memory of tasks.
 const MEMORY_BYTES: u64 = 1 << 26;
 
@@ -66,6 +65,12 @@ type Fit<'a> = &'a dyn Fn(usize, FitOptions) -> tharsis_learn::Result<Vec<f64>>;
 /// The model of a fit, and the tasks of it.
 type Made = (Vec<f64>, u64);
 
+/// Rounds of the fits that are compared. The second one reads what the first one has stored, and a third one
+/// tells whether rounds cost the same.
+fn rounds_of_fits() -> [usize; 3] {
+    cases([1, 2, 3], [2, 4, 6])
+}
+
 /// Fits of some numbers of rounds; none if a store of so many bytes has no room for them.
 fn made(stored_bytes: u64, fit: Fit<'_>) -> Option<Vec<Made>> {
     let of = |rounds: usize| {
@@ -79,7 +84,7 @@ fn made(stored_bytes: u64, fit: Fit<'_>) -> Option<Vec<Made>> {
             }
         }
     };
-    ROUNDS.map(of).into_iter().collect()
+    rounds_of_fits().map(of).into_iter().collect()
 }
 
 /// Fits with stores of so many bytes for each sample, to the same models as with a store of any size. Tells
