@@ -18,7 +18,7 @@ use tharsis_learn::feature_selection::{
 use tharsis_learn::frozen::FrozenEstimator;
 use tharsis_learn::isotonic::{IsotonicRegression, OutOfBounds};
 use tharsis_learn::linear_model::{
-    LinearRegression, LogisticRegression, LogisticRegressionCV, PoissonRegressor, Ridge,
+    LinearRegression, LogisticRegression, LogisticRegressionCV, PoissonRegressor, Ridge, RidgeClassifier,
 };
 use tharsis_learn::model_selection::{GridSearchCV, ParamGrid, Share};
 use tharsis_learn::multiclass::OneVsRestClassifier;
@@ -30,6 +30,7 @@ use tharsis_learn::tree::DecisionTreeRegressor;
 use tharsis_learn::{AnyRegressor, FitOptions, Params};
 use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{Chunks, DType, LocalExecutor, Tensor, arange, array, concatenate, zeros};
+use tharsis_trials::cases;
 
 /// Samples of so many features around four far centres, and the number of the centre of each.
 fn groups(rows: usize, columns: usize) -> (Tensor, Tensor) {
@@ -253,18 +254,19 @@ fn a_selector_leaves_out_half_of_an_odd_number_of_features() {
 #[test]
 fn batches_find_the_groups() {
     // The second one has more samples than a block has rows of this width.
-    for (rows, columns, options) in [(2_000, 2, 1), (10_000, 256, 1)] {
+    for (rows, columns) in [(2_000, 2), (10_000, 256)] {
         let (x, group) = groups(rows, columns);
         let weights = (group.astype(DType::F64) + 1.0).execute().unwrap();
-        let fit = [FitOptions::new(), FitOptions::new().sample_weight(&weights)];
-        for fit in &fit[..=options] {
-            let model = MiniBatchKMeans::new().n_clusters(4).fit(&x, fit).unwrap();
+        let [found, _] = [FitOptions::new(), FitOptions::new().sample_weight(&weights)].map(|options| {
+            let model = MiniBatchKMeans::new().n_clusters(4).fit(&x, options).unwrap();
             assert!(are_groups(&model.labels, &group), "{rows}");
             assert_eq!(model.counts.len(), 4);
             assert!(model.n_steps < 5_000);
-        }
-        let exact = KMeans::new().n_clusters(4).fit(&x, ..).unwrap().inertia;
-        let found = MiniBatchKMeans::new().n_clusters(4).fit(&x, ..).unwrap();
+            model
+        });
+        // Its clusters are the groups, whose means are the best centers.
+        let near = Tensor::from_array(&found.cluster_centers.clone().into_dyn());
+        let exact = KMeans::new().n_clusters(4).init(&near).fit(&x, ..).unwrap().inertia;
         assert!(found.inertia < 1.05 * exact, "{} beside {exact}", found.inertia);
     }
 }
@@ -311,16 +313,18 @@ fn lines_clip_or_refuse_places_outside() {
     assert_eq!(falling.y_thresholds[0], -(rows as f64 - 1.0) / 2.0);
 }
 
+/// Two parts would leave 8 % of such samples. A long run goes on to where the steps end.
 #[test]
 fn parts_add_up_to_the_samples() {
+    let (steps, most) = cases((400, 3e-2), (3_000, 1e-2));
     let generator = default_rng(9);
     let (weights, parts) = (generator.random(&[200, 3]), generator.random(&[3, 6]));
     let x = weights.matmul(&parts).execute().unwrap();
     for init in [NMFInit::Random, NMFInit::Nndsvd, NMFInit::Nndsvda, NMFInit::Nndsvdar] {
-        let model = NMF::new().n_components(3).init(init).tol(1e-7).max_iter(3_000).fit(&x, ..).unwrap();
+        let model = NMF::new().n_components(3).init(init).tol(1e-7).max_iter(steps).fit(&x, ..).unwrap();
         assert!(model.components.iter().all(|part| 0.0 <= *part));
         let size = x.square().sum(..).sqrt().item().unwrap().to_f64();
-        assert!(model.reconstruction_err < 1e-2 * size, "{init:?}: {}", model.reconstruction_err);
+        assert!(model.reconstruction_err < most * size, "{init:?}: {}", model.reconstruction_err);
         let back = model.inverse_transform(&model.transform(&x));
         let left = (back - &x).square().sum(..).sqrt().item().unwrap().to_f64();
         assert!(left <= model.reconstruction_err * 1.1 + 1e-6 * size, "{init:?}: {left}");
@@ -478,8 +482,13 @@ fn a_column_of_labels_is_calibrated_as_labels() {
     let iris = load_iris().unwrap();
     let (x, y) = (&iris.data, &iris.target);
     let methods = [CalibrationMethod::Sigmoid, CalibrationMethod::Isotonic, CalibrationMethod::Temperature];
-    for (method, ensemble) in methods.into_iter().flat_map(|method| [(method, true), (method, false)]) {
-        let calibrated = || CalibratedClassifierCV::new().method(method).ensemble(ensemble).cv(3);
+    let ways = methods.into_iter().flat_map(|method| [(method, true), (method, false)]);
+    for (at, (method, ensemble)) in ways.enumerate() {
+        // The default searches for a minimum in each fit; ridge regression has decisions, too.
+        let calibrated = || {
+            let calibrated = CalibratedClassifierCV::new().method(method).ensemble(ensemble).cv(3);
+            if at == 0 { calibrated } else { calibrated.estimator(RidgeClassifier::new()) }
+        };
         let [flat, column] = [y, &y.expand_dims(1)].map(|y| {
             let model = calibrated().fit(x, y, ..).unwrap();
             model.predict_proba(x).to_vec::<f64>().unwrap()

@@ -79,7 +79,7 @@ fn a_cancelled_fit_ends() {
         ("k-means", &(|| KMeans::new().n_clusters(9).tol(0.0).fit(&x, ..).map(drop)) as &dyn Fn() -> _),
         ("lasso", &|| Lasso::new().alpha(1e-9).fit(&x, &y, ..).map(drop)),
         ("logistic", &|| LogisticRegression::new().fit(&x, &y.greater(0.0).astype(DType::I64), ..).map(drop)),
-        ("forest", &|| RandomForestRegressor::new().fit(&x, &y, ..).map(drop)),
+        ("forest", &|| RandomForestRegressor::new().n_estimators(20).fit(&x, &y, ..).map(drop)),
     ] {
         let looks = Arc::new(AtomicUsize::new(0));
         let counted = looks.clone();

@@ -62,10 +62,9 @@ fn bits_do_not_depend_on_threads_chunks_and_memory() {
         [x, y.rechunk(one.clone()), weight.rechunk(one)].map(|tensor| tensor.execute().unwrap())
     };
     let others = [
-        ("four threads", models(&samples, LocalExecutor::sized(4, 1 << 28))),
+        ("four threads and chunks", models(&cut(7_001, 4), LocalExecutor::sized(4, 1 << 28))),
         // The sums of a pass have room for a few nodes.
-        ("little memory", models(&samples, LocalExecutor::sized(2, 20 << 20))),
-        ("chunks", models(&cut(7_001, 4), LocalExecutor::sized(2, 1 << 28))),
+        ("two threads and little memory", models(&samples, LocalExecutor::sized(2, 20 << 20))),
     ];
     for (way, others) in others {
         for ((name, one), (_, other)) in one.iter().zip(&others) {
