@@ -15,8 +15,8 @@ use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, PipeOperator, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, Value, Visit, VisitMut, Visitor,
-    VisitorMut,
+    Expr, PipeOperator, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, Value, Visit,
+    VisitMut, Visitor, VisitorMut,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -52,7 +52,11 @@ impl Visitor for Reasons {
             SelectItem::ExprWithAlias { alias, .. } => plain_name(&alias.value) != alias.value,
             _ => false,
         };
-        if select.projection.iter().any(is_hidden) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if select.projection.iter().any(is_hidden) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 }
 

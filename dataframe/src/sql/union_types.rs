@@ -16,7 +16,9 @@ use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue};
 use datafusion::logical_expr::logical_plan::Join;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Distinct, DmlStatement, Expr, ExprSchemable, LogicalPlan, Union, WriteOp, cast};
+use datafusion::logical_expr::{
+    Distinct, DmlStatement, Expr, ExprSchemable, LogicalPlan, Union, WriteOp, cast,
+};
 use std::sync::Arc;
 
 /// The plan whose set operations have the types that the library gives the rows of all sides of a union.
@@ -69,9 +71,13 @@ fn inserted(mut made: DmlStatement) -> EngineResult<Transformed<LogicalPlan>> {
         return Ok(Transformed::yes(LogicalPlan::Dml(made)));
     }
     let target = made.target.schema();
-    let types = made.input.schema().fields().iter().zip(target.fields()).map(|(own, field)| {
-        Some(field.data_type()).filter(|dtype| *dtype != own.data_type()).cloned()
-    });
+    let types = made
+        .input
+        .schema()
+        .fields()
+        .iter()
+        .zip(target.fields())
+        .map(|(own, field)| Some(field.data_type()).filter(|dtype| *dtype != own.data_type()).cloned());
     let types: Vec<Option<DataType>> = types.collect();
     made.input = cast_to(made.input, &types)?;
     Ok(Transformed::yes(LogicalPlan::Dml(made)))
@@ -143,7 +149,11 @@ fn with_types(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
         let to = types.into_iter().zip(own).zip(&meant).map(|((dtype, own), meant)| {
             let (dtype, meant) = (dtype?, meant.as_ref()?);
             let is_other = own.is_some_and(|own| own != dtype);
-            if dtype.is_decimal() && meant.is_floating() { Some(meant.clone()) } else { Some(dtype).filter(|_| is_other) }
+            if dtype.is_decimal() && meant.is_floating() {
+                Some(meant.clone())
+            } else {
+                Some(dtype).filter(|_| is_other)
+            }
         });
         let to: Vec<Option<DataType>> = to.collect();
         is_new |= to.iter().any(Option::is_some);

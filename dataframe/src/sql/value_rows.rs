@@ -105,8 +105,14 @@ mod tests {
             let query = format!("select {condition} from (values {values}) s (x)");
             assert_eq!(cells(&mut session, &query), [["true"]], "{query}");
         }
-        cells(&mut session, "insert into t values (timestamp '2024-01-02', 'true'), ('2024-01-02 6:00', false)");
-        assert_eq!(cells(&mut session, "select max(ts)::text, min(b) from t"), [["2024-01-02T06:00:00", "false"]]);
+        cells(
+            &mut session,
+            "insert into t values (timestamp '2024-01-02', 'true'), ('2024-01-02 6:00', false)",
+        );
+        assert_eq!(
+            cells(&mut session, "select max(ts)::text, min(b) from t"),
+            [["2024-01-02T06:00:00", "false"]]
+        );
         let error = session.run("values (date '2024-01-02'), ('tomorrow')").expect_err("a day");
         assert_eq!(error.class(), "ValueError", "{error}");
     }

@@ -1,5 +1,5 @@
-//! What `tools/protoc` answers without a compiler is for the version of the etcd client that is locked: with
-//! another one each cold build would make the compiler again, and nobody would see why.
+//! The answers that `tools/protoc` keeps are for the version of the etcd client that is locked: with another
+//! one each cold build would make the compiler again, and nobody would see why.
 
 use crate::dependencies::cargo;
 use crate::root;
