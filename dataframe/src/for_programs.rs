@@ -84,11 +84,6 @@ pub trait InnerSeries {
     fn is_one_value(&self) -> Result<bool>;
     /// A step on the frame of the series alone, whose column it gives the label of.
     fn through(&self, step: impl FnOnce(&DataFrame, &str) -> DataFrame) -> Series;
-    /// The error that it carries.
-    ///
-    /// # Errors
-    /// That error.
-    fn check(&self) -> Result<()>;
 }
 
 impl InnerSeries for Series {
@@ -110,10 +105,6 @@ impl InnerSeries for Series {
 
     fn through(&self, step: impl FnOnce(&DataFrame, &str) -> DataFrame) -> Series {
         Series::through(self, step)
-    }
-
-    fn check(&self) -> Result<()> {
-        self.parts().map(|_| ())
     }
 }
 
