@@ -4,6 +4,7 @@
 //! coefficients, and for one of each (Tipping, "Sparse Bayesian Learning and the Relevance Vector Machine",
 //! 2001).
 
+use super::least::{Factors, well_conditioned};
 use super::line::{self, Line, line_model};
 use super::sums::{Remainder, Sums};
 use crate::base::{Estimator, FitOptions};
@@ -11,6 +12,7 @@ use crate::bounds::{check_count, check_not_negative, check_positive};
 use crate::checks::{Training, samples_for};
 use crate::dense::{eigh, solve_positive, spectrum, tensor};
 use crate::params::estimator;
+use crate::passes::{Around, Centred};
 use ndarray::{Array1, Array2, ArrayD, Axis, Slice};
 use serde::{Deserialize, Serialize};
 use tharsis_numeric::{Result, Tensor};
@@ -143,7 +145,7 @@ impl Evidence {
     fn of(training: &Training, fit_intercept: bool) -> Result<Evidence> {
         let targets = training.one_target()?;
         let around = line::around(fit_intercept);
-        let sums = Sums::of(training, &targets, crate::passes::Around::Mean)?;
+        let sums = Sums::of(training, &targets, Around::Mean)?;
         // The variance is around the mean, wherever the line goes.
         let variance = sums.squares[0] / sums.weight;
         let sums = sums.around(around);
@@ -168,12 +170,60 @@ impl Evidence {
     }
 }
 
-/// Products of columns and targets (d,) along eigenvectors (d, d); where samples do not vary, there are none
-/// but by rounding.
-fn along(values: &Array1<f64>, vectors: &Array2<f64>, cross: &Array1<f64>) -> Array1<f64> {
-    let mut along = vectors.t().dot(cross);
-    along.zip_mut_with(values, |along, &value| *along = if 0.0 < value { *along } else { 0.0 });
-    along
+/// Directions of features, along which samples vary independently.
+struct Directions {
+    /// The squares of samples along them, descending; (r,).
+    values: Array1<f64>,
+    /// (d, r).
+    vectors: Array2<f64>,
+    /// Products of samples and targets along them; (r,). Where samples do not vary, there are none but by
+    /// rounding.
+    along: Array1<f64>,
+    /// The targets along those of samples that belong to them, (r,), and their squares beside these; of
+    /// factors of the samples.
+    targets: Option<(Array1<f64>, f64)>,
+}
+
+impl Directions {
+    /// Those of products, or of factors if lines go through zero and the products are close to singular:
+    /// those of samples far from zero have lost all directions across.
+    #[track_caller]
+    fn of(training: &Training, evidence: &Evidence, fit_intercept: bool) -> Result<Directions> {
+        let gram = &evidence.sums.gram;
+        if !fit_intercept && training.columns <= training.rows && well_conditioned(gram)?.is_none() {
+            let centred = Centred::of(training, &training.one_target()?, Around::Zero)?;
+            let Factors { singular, vectors, along, beside } = Factors::of(training, &centred)?;
+            let targets = along.column(0).to_owned();
+            let along = &targets * &singular;
+            let values = singular.mapv(|value| value * value);
+            return Ok(Directions { values, vectors, along, targets: Some((targets, beside.sum())) });
+        }
+        let (values, vectors) = spectrum(gram, evidence.rank)?;
+        let mut along = vectors.t().dot(&evidence.cross);
+        along.zip_mut_with(&values, |along, &value| *along = if 0.0 < value { *along } else { 0.0 });
+        Ok(Directions { values, vectors, along, targets: None })
+    }
+
+    /// One by the squares along the directions with this penalty. With none, directions without samples have
+    /// no coefficient.
+    fn shares(&self, penalty: f64) -> Array1<f64> {
+        self.values.mapv(|value| match value + penalty {
+            0.0 => 0.0,
+            sum => 1.0 / sum,
+        })
+    }
+
+    /// The coefficients of these shares.
+    fn coef(&self, shares: &Array1<f64>) -> Array1<f64> {
+        self.vectors.dot(&(&self.along * shares))
+    }
+
+    /// The squares that the coefficients of these shares leave of the targets.
+    fn left(&self, shares: &Array1<f64>, evidence: &Evidence) -> f64 {
+        let Some((targets, beside)) = &self.targets else { return evidence.left(&self.coef(shares)) };
+        let along = targets.iter().zip(&self.values).zip(shares);
+        beside + along.map(|((target, value), share)| (target * (1.0 - value * share)).powi(2)).sum::<f64>()
+    }
 }
 
 /// The sum of the changes of coefficients.
@@ -241,32 +291,26 @@ impl Estimator for BayesianRidge {
         self.check()?;
         let training = Training::supervised("BayesianRidge", x, y, options)?;
         let evidence = Evidence::of(&training, self.fit_intercept)?;
-        let (values, vectors) = spectrum(&evidence.sums.gram, evidence.rank)?;
-        let along = along(&values, &vectors, &evidence.cross);
+        let directions = Directions::of(&training, &evidence, self.fit_intercept)?;
         let mut alpha = self.alpha_init.unwrap_or(evidence.alpha);
         let mut lambda = self.lambda_init.unwrap_or(1.0);
-        let coef_of = |alpha: f64, lambda: f64| {
-            // With a lambda of 0, directions without samples have no coefficient.
-            let shares = values.mapv(|value| match value + lambda / alpha {
-                0.0 => 0.0,
-                sum => 1.0 / sum,
-            });
-            vectors.dot(&(&along * &shares))
-        };
         let mut old: Option<Array1<f64>> = None;
         let (mut n_iter, mut converged) = (0, false);
         while n_iter < self.max_iter && !converged {
             training.engine.check_time()?;
             n_iter += 1;
-            let coef = coef_of(alpha, lambda);
-            let known: f64 = values.iter().map(|value| alpha * value / (lambda + alpha * value)).sum();
+            let shares = directions.shares(lambda / alpha);
+            let coef = directions.coef(&shares);
+            let known: f64 =
+                directions.values.iter().map(|value| alpha * value / (lambda + alpha * value)).sum();
             lambda = (known + 2.0 * self.lambda_1) / (coef.dot(&coef) + 2.0 * self.lambda_2);
             alpha = (evidence.sums.weight - known + 2.0 * self.alpha_1)
-                / (evidence.left(&coef) + 2.0 * self.alpha_2);
+                / (directions.left(&shares, &evidence) + 2.0 * self.alpha_2);
             converged = old.is_some_and(|old| change(&old, &coef) < self.tol);
             old = Some(coef);
         }
-        let coef = coef_of(alpha, lambda);
+        let coef = directions.coef(&directions.shares(lambda / alpha));
+        let Directions { values, vectors, .. } = directions;
         let spread = values.mapv(|value| 1.0 / (alpha * value + lambda)).insert_axis(Axis(1));
         let sigma = vectors.dot(&(&vectors.t() * &spread));
         let Line { coef, intercept } = evidence.line(&training, coef)?;

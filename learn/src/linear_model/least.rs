@@ -84,20 +84,34 @@ pub(crate) fn solved(square: &Array2<f64>, right: &Array2<f64>, penalty: f64) ->
     {
         return Ok(Some(solution));
     }
-    // The columns in units of their lengths: how they are measured is no matter of condition.
-    let scale = penalized.diag().mapv(|square| 1.0 / square.sqrt());
+    let Some(own) = well_conditioned(&penalized)? else { return Ok(None) };
+    let Unitless { scale, values, vectors } = own;
+    let rows = scale.view().insert_axis(Axis(1));
+    let along = vectors.t().dot(&(right * &rows)) / values.insert_axis(Axis(1));
+    Ok(Some(vectors.dot(&along) * rows))
+}
+
+/// Products of columns in units of the lengths of these: how columns are measured is no matter of condition.
+pub(super) struct Unitless {
+    /// One by the lengths; (d,).
+    scale: Array1<f64>,
+    /// Eigenvalues, ascending; (d,).
+    values: Array1<f64>,
+    /// Their vectors; (d, d).
+    vectors: Array2<f64>,
+}
+
+/// Products of columns (d, d) in units of their lengths. `None` if they are close to singular.
+#[track_caller]
+pub(super) fn well_conditioned(products: &Array2<f64>) -> Result<Option<Unitless>> {
+    let scale = products.diag().mapv(|square| 1.0 / square.sqrt());
     if scale.iter().any(|scale| !scale.is_finite() || *scale == 0.0) {
         return Ok(None);
     }
-    let rows = scale.view().insert_axis(Axis(1));
-    let (values, vectors) = eigh(&(&penalized * &rows * &scale))?;
+    let (values, vectors) = eigh(&(products * &scale.view().insert_axis(Axis(1)) * &scale))?;
     let (Some(&least), Some(&most)) = (values.first(), values.last()) else { return Ok(None) };
     let is_sound = 0.0 < least && most <= CONDITION_MAX * least;
-    if !is_sound {
-        return Ok(None);
-    }
-    let along = vectors.t().dot(&(right * &rows)) / values.insert_axis(Axis(1));
-    Ok(Some(vectors.dot(&along) * rows))
+    Ok(is_sound.then_some(Unitless { scale, values, vectors }))
 }
 
 /// Whether a penalty alone makes a system well conditioned.
@@ -126,7 +140,7 @@ fn by_products_of_samples(
 /// The slopes by singular values of the samples. Directions whose singular value is rounding are left out.
 #[track_caller]
 fn by_factors(training: &Training, centred: &Centred, penalty: f64) -> Result<Array2<f64>> {
-    let Factors { singular, vectors, along } = Factors::of(training, centred)?;
+    let Factors { singular, vectors, along, .. } = Factors::of(training, centred)?;
     let factors = singular.mapv(|value| if 0.0 < value { 1.0 / (value + penalty / value) } else { 0.0 });
     Ok(vectors.dot(&(along * factors.insert_axis(Axis(1)))))
 }
@@ -139,6 +153,8 @@ pub(super) struct Factors {
     pub(super) vectors: Array2<f64>,
     /// The targets along the directions of samples that belong to them; (r, k).
     pub(super) along: Array2<f64>,
+    /// The squares of the targets beside these directions; (k,).
+    pub(super) beside: Array1<f64>,
 }
 
 impl Factors {
@@ -159,6 +175,7 @@ impl Factors {
         let bound = largest * f64::EPSILON * training.rows.max(columns) as f64;
         let singular = singular.mapv(|value| if bound < value { value } else { 0.0 });
         let along = left.t().dot(&projected);
-        Ok(Factors { singular, vectors: right.reversed_axes(), along })
+        let beside = (&projected - &left.dot(&along)).mapv(|part| part * part).sum_axis(Axis(0));
+        Ok(Factors { singular, vectors: right.reversed_axes(), along, beside })
     }
 }

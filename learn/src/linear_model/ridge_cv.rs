@@ -176,7 +176,7 @@ impl Spectrum {
     #[track_caller]
     fn of_samples(training: &Training, targets: &Tensor) -> Result<Spectrum> {
         let centred = Centred::of(training, targets, Around::Zero)?;
-        let Factors { singular, vectors, along } = Factors::of(training, &centred)?;
+        let Factors { singular, vectors, along, .. } = Factors::of(training, &centred)?;
         let values = singular.mapv(|value| value * value);
         Ok(Spectrum { values, vectors, along: along * singular.insert_axis(Axis(1)) })
     }

@@ -10,8 +10,8 @@ use tharsis_learn::feature_selection::{
 };
 use tharsis_learn::impute::{MissingIndicator, SimpleImputer};
 use tharsis_learn::linear_model::{
-    ElasticNet, Lasso, LinearRegression, LogisticRegression, LogisticRegressionCV, PoissonRegressor, Ridge,
-    RidgeCV, RidgeClassifier,
+    BayesianRidge, ElasticNet, Lasso, LinearRegression, LogisticRegression, LogisticRegressionCV,
+    PoissonRegressor, Ridge, RidgeCV, RidgeClassifier,
 };
 use tharsis_learn::preprocessing::{
     PolynomialFeatures, PowerMethod, PowerTransformer, QuantileTransformer, RobustScaler,
@@ -351,6 +351,19 @@ fn penalties_of_lines_through_zero_are_those_of_near_samples() {
         let model = model.fit(&samples, &y, ..).unwrap();
         assert_near(&model.predict(&samples), &line.predict(&across), 1e-5);
     }
+}
+
+/// With the numbers of scikit-learn, which takes singular values of the samples. Their products are off by
+/// 1e-2.
+#[test]
+fn variances_of_lines_through_zero_keep_digits_of_far_samples() {
+    let (x, _) = leaning();
+    let y = array([-0.5, 1.0, 0.25, -2.0, -1.5, 1.25, -1.0, 2.5, 2.0, -2.25, -1.0, -2.0]);
+    let model = BayesianRidge::new().fit_intercept(false).fit(&(&x + 1e7), &y, ..).unwrap();
+    let found = [model.coef[[0]], model.coef[[1]], model.alpha, model.lambda];
+    let expected = [0.93602708, -0.93602708, 2.4326187120188845, 1.1226244201800037];
+    assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6), "{found:?}, not {expected:?}");
+    assert_eq!((model.n_iter, model.intercept.sum()), (5, 0.0));
 }
 
 /// Steps for a value of `C` begin where those for the value before have ended, as in scikit-learn.
