@@ -7,6 +7,7 @@
 
 use super::clocks::values_of;
 use super::plans::{with_parts_of, with_value};
+use super::timeless::has_decimals;
 use crate::error::Result;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -18,6 +19,9 @@ use std::sync::Arc;
 
 /// The plan whose decimals beside floats are floats, and whose literals beside decimals are decimals.
 pub(super) fn as_one_type(plan: LogicalPlan) -> Result<LogicalPlan> {
+    if !has_decimals(&plan)? {
+        return Ok(plan);
+    }
     // Operators above a column have the type that it had when they were planned.
     let mut has_other_types = false;
     let changed = plan.transform_up_with_subqueries(|node| {

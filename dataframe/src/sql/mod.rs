@@ -21,7 +21,8 @@
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
 //! | columns and expressions of plans | `plans` |
-//! | times as texts, clocks, and lengths of time beside numbers | `times`, `clocks`, `timeless`, `interval_operators` |
+//! | times as texts, clocks, and lengths of time beside numbers | `times`, `clocks`, `interval_operators` |
+//! | statements that have no times or no decimals | `timeless` |
 //! | lists where texts are wanted | `lists` |
 //! | joins: where they stand, those of other databases, and those without a condition | `joins` |
 //! | settings | `settings` |
