@@ -5,18 +5,19 @@
 //! or values of one column: within an expression, among the sides of `UNION`, `INTERSECT` and `EXCEPT`, and
 //! as keys of `JOIN .. USING`. `to_timestamp` of a moment shows the clock of its zone, as a cast does.
 
-use super::plans::{columns, projection, with_parts_of, with_value};
+use super::moment_types::{as_moments, beside, cast, is_day, is_moment, moments_of};
+use super::plans::{with_parts_of, with_value};
+use super::sides_with_moments::with_sides;
 use super::timeless::has_times;
 use crate::error::Result;
 use crate::functions::local_times::local_times;
-use crate::functions::zoned_times::zoned_times;
 use crate::value::is_text;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, JoinType, NullEquality, Result as EngineResult};
+use datafusion::common::{DFSchema, Result as EngineResult};
 use datafusion::logical_expr::expr::{InSubquery, ScalarFunction, SetComparison};
-use datafusion::logical_expr::logical_plan::{Join, Subquery};
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, Union};
+use datafusion::logical_expr::logical_plan::Subquery;
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
 use std::sync::Arc;
 
 /// Functions whose arguments are values of one type; also those of lists, `array_..`.
@@ -100,67 +101,6 @@ fn is_of_one_type(function: &str) -> bool {
     OF_ONE_TYPE.contains(&function) || function.starts_with("array_")
 }
 
-fn is_day(dtype: &DataType) -> bool {
-    matches!(dtype, DataType::Date32 | DataType::Date64)
-}
-
-fn is_moment(dtype: &DataType) -> bool {
-    matches!(dtype, DataType::Timestamp(_, Some(_)))
-}
-
-/// The type of moments: one of them, or that of the elements of lists.
-fn moments_of(dtype: &DataType) -> Option<&DataType> {
-    match dtype {
-        DataType::List(field) | DataType::LargeList(field) => moments_of(field.data_type()),
-        dtype => is_moment(dtype).then_some(dtype),
-    }
-}
-
-/// A type with moments in the place of days; `None` if it has no days.
-fn with_moments(dtype: &DataType, moments: &DataType) -> Option<DataType> {
-    match dtype {
-        DataType::List(field) => {
-            let elements = with_moments(field.data_type(), moments)?;
-            Some(DataType::List(Arc::new(field.as_ref().clone().with_data_type(elements))))
-        }
-        DataType::LargeList(field) => {
-            let elements = with_moments(field.data_type(), moments)?;
-            Some(DataType::LargeList(Arc::new(field.as_ref().clone().with_data_type(elements))))
-        }
-        dtype => is_day(dtype).then(|| moments.clone()),
-    }
-}
-
-/// Casts days, readings of a clock, or lists of days. A midnight that the clock of a zone leaves out or shows
-/// twice is the first moment of the day; the cast of the library fails.
-fn cast(value: &mut Expr, to: DataType) {
-    let given = std::mem::take(value);
-    *value = match &to {
-        DataType::Timestamp(unit, Some(zone)) if has_own_clock(zone) => {
-            zoned_times(given, *unit, zone, false)
-        }
-        _ => Expr::Cast(Cast::new(Box::new(given), to)),
-    };
-}
-
-/// Whether the clock of a zone is another one than that of Greenwich. The cast of the library fails for
-/// readings that a clock leaves out or shows twice, and its rules compare readings with moments as if all
-/// clocks were that of Greenwich.
-pub(super) fn has_own_clock(zone: &str) -> bool {
-    !matches!(zone, "UTC" | "+00:00")
-}
-
-/// The type of moments for times without a zone, which are readings of its clock: in the finer one of both
-/// units. `None` for values of another type, and if the library does the same.
-fn as_moments(dtype: &DataType, moments: &DataType) -> Option<DataType> {
-    match (dtype, moments) {
-        (DataType::Timestamp(own, None), DataType::Timestamp(unit, Some(zone))) if has_own_clock(zone) => {
-            Some(DataType::Timestamp(*own.max(unit), Some(Arc::clone(zone))))
-        }
-        _ => None,
-    }
-}
-
 /// Casts the days among values, and times without a zone, if one of them is a moment. Whether there are some.
 fn on_one_clock(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     if values.len() < 2 {
@@ -229,120 +169,6 @@ fn binned(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
         }
         _ => on_one_clock(vec![time, origin], schema),
     }
-}
-
-/// The operator whose sides have moments in the place of days, and of times without a zone, that the other
-/// sides' moments meet.
-fn with_sides(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
-    match node {
-        LogicalPlan::Union(union) => united(union),
-        LogicalPlan::Join(join) => joined(join),
-        node => Ok(Transformed::no(node)),
-    }
-}
-
-/// A union whose columns are of moments if one of its sides has some there.
-pub(super) fn united(union: Union) -> EngineResult<Transformed<LogicalPlan>> {
-    let types: Vec<Vec<Option<DataType>>> = union.inputs.iter().map(|side| types_of(side)).collect();
-    let moments = (0..union.schema.fields().len())
-        .map(|column| types.iter().filter_map(|side| side.get(column)?.as_ref()).find_map(moments_of));
-    let moments: Vec<Option<&DataType>> = moments.collect();
-    if moments.iter().all(Option::is_none) {
-        return Ok(Transformed::no(LogicalPlan::Union(union)));
-    }
-    let mut is_new = false;
-    let mut inputs = Vec::new();
-    for (side, types) in union.inputs.into_iter().zip(&types) {
-        let to = types.iter().zip(&moments).map(|(dtype, moments)| beside(dtype.as_ref(), *moments));
-        let to: Vec<Option<DataType>> = to.collect();
-        is_new |= to.iter().any(Option::is_some);
-        inputs.push(with_types(side, &to)?);
-    }
-    let fields = union.schema.iter().zip(&moments).map(|((table, field), moments)| {
-        let field = match beside(Some(field.data_type()), *moments) {
-            Some(dtype) => Arc::new(field.as_ref().clone().with_data_type(dtype)),
-            None => Arc::clone(field),
-        };
-        (table.cloned(), field)
-    });
-    let schema = DFSchema::new_with_metadata(fields.collect(), union.schema.metadata().clone())?;
-    is_new |= schema.inner() != union.schema.inner();
-    let union = Union { inputs, schema: Arc::new(schema) };
-    Ok(Transformed::new_transformed(LogicalPlan::Union(union), is_new))
-}
-
-/// The type that days, and readings of a clock, have beside moments; `None` for other types.
-fn beside(dtype: Option<&DataType>, moments: Option<&DataType>) -> Option<DataType> {
-    let (dtype, moments) = (dtype?, moments?);
-    with_moments(dtype, moments).or_else(|| as_moments(dtype, moments))
-}
-
-/// The types of a side of a union. Those of UNION BY NAME have the schema of the union, whose types are those
-/// of the first side.
-pub(super) fn types_of(side: &LogicalPlan) -> Vec<Option<DataType>> {
-    match side {
-        LogicalPlan::Projection(side) => {
-            side.expr.iter().map(|expr| expr.get_type(side.input.schema()).ok()).collect()
-        }
-        side => side.schema().fields().iter().map(|field| Some(field.data_type().clone())).collect(),
-    }
-}
-
-/// The rows with other types of some columns.
-fn with_types(rows: Arc<LogicalPlan>, types: &[Option<DataType>]) -> EngineResult<Arc<LogicalPlan>> {
-    if types.iter().all(Option::is_none) {
-        return Ok(rows);
-    }
-    let rows = Arc::unwrap_or_clone(rows).recompute_schema()?;
-    let exprs = columns(&rows).into_iter().zip(rows.schema().iter()).zip(types);
-    let exprs = exprs.map(|((mut column, (table, field)), dtype)| match dtype {
-        Some(dtype) => {
-            cast(&mut column, dtype.clone());
-            column.alias_qualified(table.cloned(), field.name())
-        }
-        None => column,
-    });
-    let exprs = exprs.collect();
-    projection(exprs, Arc::new(rows))
-}
-
-/// A join whose keys are on one clock. The rows of a set operation are of moments if one of its sides has
-/// some.
-pub(super) fn joined(mut join: Join) -> EngineResult<Transformed<LogicalPlan>> {
-    let types: Vec<[Option<DataType>; 2]> = join.on.iter().map(|keys| types_of_keys(keys, &join)).collect();
-    if types.iter().flatten().all(Option::is_none) {
-        return Ok(Transformed::no(LogicalPlan::Join(join)));
-    }
-    let is_of_rows = is_set_operation(&join);
-    if is_of_rows {
-        let of_left: Vec<Option<DataType>> = types.iter().map(|[left, _]| left.clone()).collect();
-        join.left = with_types(join.left, &of_left)?;
-    }
-    for ((left, right), [of_left, of_right]) in join.on.iter_mut().zip(types) {
-        if let Some(dtype) = of_left.filter(|_| !is_of_rows) {
-            cast(left, dtype);
-        }
-        if let Some(dtype) = of_right {
-            cast(right, dtype);
-        }
-    }
-    LogicalPlan::Join(join).recompute_schema().map(Transformed::yes)
-}
-
-/// The types that two keys are cast to.
-fn types_of_keys((left, right): &(Expr, Expr), join: &Join) -> [Option<DataType>; 2] {
-    let types = [left.get_type(join.left.schema()).ok(), right.get_type(join.right.schema()).ok()];
-    let Some(moments) = types.iter().flatten().find_map(moments_of) else { return [None, None] };
-    types.each_ref().map(|dtype| beside(dtype.as_ref(), Some(moments)))
-}
-
-/// Whether a join is `INTERSECT` or `EXCEPT`: whole rows are compared, and missing values are equal.
-pub(super) fn is_set_operation(join: &Join) -> bool {
-    let keys = join.on.iter().map(|(left, _)| left.clone());
-    matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
-        && join.null_equality == NullEquality::NullEqualsNull
-        && join.filter.is_none()
-        && columns(&join.left).into_iter().eq(keys)
 }
 
 #[cfg(test)]

@@ -21,8 +21,9 @@
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
 //! | columns and expressions of plans | `plans` |
-//! | times as texts, clocks, and lengths of time beside numbers | `times`, `clocks`, `interval_operators` |
+//! | times as texts, and lengths of time beside numbers | `times`, `interval_operators` |
 //! | statements that have no times or no decimals | `timeless` |
+//! | days and readings of a clock beside moments | `clocks`, `moment_types`, `sides_with_moments` |
 //! | lists where texts are wanted | `lists` |
 //! | joins: where they stand, those of other databases, and those without a condition | `joins` |
 //! | settings | `settings` |
@@ -100,6 +101,7 @@ mod materialized;
 mod meant;
 mod missing_tables;
 mod mistakes;
+mod moment_types;
 mod moving_rows;
 mod name_texts;
 mod namesakes;
@@ -120,6 +122,7 @@ mod session;
 mod session_table;
 mod settings;
 mod several_stars;
+mod sides_with_moments;
 #[cfg(test)]
 mod small_tables;
 mod sort_keys;

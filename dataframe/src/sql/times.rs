@@ -9,8 +9,10 @@
 //! `to_timestamp(text, format)` of the library leaves an hour out that has no minute; it has one here, and
 //! formats of which other parts would be left out are refused.
 
-use super::clocks::{has_own_clock, types_of, values_of};
+use super::clocks::values_of;
+use super::moment_types::has_own_clock;
 use super::plans::{columns, projection, with_parts_of, with_value};
+use super::sides_with_moments::types_of;
 use super::timeless::has_times;
 use crate::error::Result;
 use crate::functions::full_formats::{FULL_FORMATS, Parts, behind_minutes, full_formats};

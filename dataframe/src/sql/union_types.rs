@@ -5,9 +5,9 @@
 //! a union has the types of its rows before them. `INTERSECT` and `EXCEPT` keep the types of their first side
 //! in the library; here they have those of a union of both sides.
 
-use super::clocks::{is_set_operation, joined, types_of, united};
 use super::float_decimals::{decimal, have_room};
 use super::plans::{columns, projection};
+use super::sides_with_moments::{is_set_operation, joined, types_of, united};
 use crate::error::Result;
 use crate::value::is_text;
 use arrow::datatypes::DataType;
