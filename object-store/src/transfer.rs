@@ -98,7 +98,7 @@ pub enum TransferError {
         #[source]
         cause: io::Error,
     },
-    /// The sender does not have the object.
+    /// The sender does not have the object, or cannot read it.
     #[error("the object is not there")]
     NotFound,
     /// The object is shorter than the range asked for.
@@ -168,7 +168,7 @@ pub trait ReadAt: Send {
     /// Reads a range that lies within them.
     ///
     /// # Errors
-    /// Why it cannot be read; the transfer breaks off.
+    /// Why it cannot be read; the receiver is told that the object is not there.
     fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<()>;
 }
 
@@ -494,7 +494,10 @@ fn answer(
             return Err(TransferError::Closed);
         }
         let len = CHUNK_BYTES.min(end as usize - at);
-        let chunk = chunk_of(range, at, len, &mut buffer)?;
+        // The copy cannot be read, and another connection would not change that.
+        let Some(chunk) = chunk_of(range, at, len, &mut buffer) else {
+            return refuse(stream, request, Status::NotFound, 0);
+        };
         let header = ChunkHeader {
             status: Status::Chunk,
             request: request.request,
@@ -514,19 +517,14 @@ fn answer(
     }
 }
 
-/// One chunk of a range, read into `buffer` if it is not in memory.
-fn chunk_of<'a>(
-    range: &'a SourceRange,
-    at: usize,
-    len: usize,
-    buffer: &'a mut Vec<u8>,
-) -> Result<&'a [u8], TransferError> {
+/// One chunk of a range, read into `buffer` if it is not in memory; `None` if it cannot be read.
+fn chunk_of<'a>(range: &'a SourceRange, at: usize, len: usize, buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     match range {
-        SourceRange::Memory(bytes) => Ok(&(**bytes).as_ref()[at..at + len]),
+        SourceRange::Memory(bytes) => Some(&(**bytes).as_ref()[at..at + len]),
         SourceRange::Stored(stored) => {
             buffer.resize(len, 0);
-            stored.read_at(at as u64, buffer).map_err(|cause| failed("read a chunk", cause))?;
-            Ok(buffer)
+            stored.read_at(at as u64, buffer).ok()?;
+            Some(buffer)
         }
     }
 }

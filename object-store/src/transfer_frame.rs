@@ -45,7 +45,7 @@ pub(crate) struct Request {
 pub(crate) enum Status {
     /// `len` bytes.
     Chunk = 0,
-    /// Nothing: the object is not here.
+    /// Nothing: the object is not here, or cannot be read.
     NotFound = 1,
     /// Nothing: the object ends before the range does.
     OutOfRange = 2,

@@ -160,6 +160,45 @@ fn a_cut_is_resumed_from_another_holder() {
     assert!(target == object());
 }
 
+/// A copy on a disk that fails from its second chunk on.
+struct FailingDisk;
+
+impl ReadAt for FailingDisk {
+    fn total_bytes(&self) -> u64 {
+        OBJECT_BYTES as u64
+    }
+
+    fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<()> {
+        if offset == 0 {
+            target.fill(7);
+            return Ok(());
+        }
+        Err(io::Error::from_raw_os_error(5))
+    }
+}
+
+impl Source for FailingDisk {
+    fn open(&self, _key: &ObjectKey) -> Option<SourceRange> {
+        Some(SourceRange::Stored(Box::new(FailingDisk)))
+    }
+}
+
+/// A reader that saw a closed connection would take the copy for one that is not reached.
+#[test]
+fn a_copy_that_its_disk_does_not_give_is_not_there_and_the_connection_stays() {
+    let (client, server) = sockets();
+    let sender = thread::spawn(move || serve(server, &FailingDisk, &AtomicBool::new(false)));
+    let mut receiver = Receiver::new(client).unwrap();
+    let error = receiver.fetch(&HAVE, 0, &mut vec![0; OBJECT_BYTES], LIMIT).unwrap_err();
+    assert!(matches!(error.cause, TransferError::NotFound), "{error}");
+    assert_eq!(error.done_bytes, CHUNK_BYTES as u64);
+    let mut first = [0; 9];
+    receiver.fetch(&HAVE, 0, &mut first, LIMIT).unwrap();
+    assert_eq!(first, [7; 9]);
+    drop(receiver);
+    sender.join().unwrap().unwrap();
+}
+
 #[test]
 fn a_trickling_sender_meets_the_deadline_and_a_stranger_is_refused() {
     let (client, mut server) = sockets();

@@ -366,7 +366,9 @@ impl ReadAt for Reader {
 
     fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<()> {
         let read = self.shared.read_range(self.object, offset, target);
-        if read.as_ref().is_err_and(SpillError::is_lost) {
+        // The same as of a copy that cannot be read back here.
+        if let Err(cause) = &read {
+            tracing::warn!(object = %self.object, %cause, "a spilled object cannot be read for another node");
             self.shared.inbox.put(Input::Event(Event::CopyLost { object: self.object }));
         }
         read.map_err(io::Error::other)

@@ -326,7 +326,10 @@ impl ReadAt for Pinned<AnnexReader> {
     }
 
     fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<()> {
-        self.bytes.read_at(offset, target)
+        let read = self.bytes.read_at(offset, target);
+        read.inspect_err(|cause| {
+            tracing::warn!(object = %self.object, %cause, "an object on disk cannot be read for another node");
+        })
     }
 }
 

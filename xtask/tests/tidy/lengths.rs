@@ -13,7 +13,7 @@ const TEST_FILE_LINES_MAX: usize = 1_000;
 
 /// Files of product code that are longer today, with their length, exactly: whoever shortens one lowers its
 /// number here, so that it cannot grow back.
-const LONG_FILES: &[(&str, usize)] = &[("object-store/src/transfer.rs", 630)];
+const LONG_FILES: &[(&str, usize)] = &[("object-store/src/transfer.rs", 628)];
 
 /// Longest function of product code, in lines, from its signature to its closing brace.
 const FUNCTION_LINES_MAX: usize = 70;
