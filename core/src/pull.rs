@@ -3,8 +3,8 @@
 //! A *bundle* is a set of objects that are needed together: the arguments of a run, or the value of a `get`.
 //! Bundles are admitted whole or not at all, so that a full store never holds halves of several. Reads of
 //! values come before arguments. An object that several bundles need is read once. When a source fails, the
-//! next holder is tried; when none is left, the bundle fails. A holder that is not reached has not failed
-//! (`pull/reach.rs`): bundles that need an object of which no holder is reached are set *aside*, without room
+//! next holder is tried; when none is left, the bundle fails (`pull/failures.rs`). A holder that is not
+//! reached has not failed (`pull/reach.rs`): bundles that need an object of which no holder is reached are set *aside*, without room
 //! and without transfers, until one is.
 //!
 //! Every change takes time logarithmic in the number of waiting bundles: the transfers that may start stand
@@ -12,12 +12,14 @@
 //! at each bundle that was set aside.
 
 mod aside;
+mod failures;
 mod reach;
 
 pub use reach::Interrupted;
 
 use crate::journal::{About, Entry, Fact, Journal};
 use crate::{MS, Now};
+use failures::Failures;
 use reach::Unreached;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -27,9 +29,6 @@ use tharsis_types::{ClientId, NodeId, ObjectId};
 
 /// Maximum number of transfers of one node at a time.
 const TRANSFERS_MAX: usize = 8;
-
-/// Maximum number of failed transfers of one object, for each holder.
-const TRIES_PER_HOLDER: usize = 3;
 
 /// Rank of read-ahead: after everything that somebody waits for.
 const RANK_AHEAD: u8 = 3;
@@ -128,8 +127,8 @@ struct Pull<R> {
     len: u64,
     /// Holders, in the order in which they are tried.
     holders: Vec<NodeId>,
-    /// Number of transfers that failed.
-    failures: usize,
+    /// Transfers that failed.
+    failures: Failures,
     /// Number of transfers that were interrupted.
     interruptions: usize,
     /// The reason why the last of these did not end.
@@ -148,6 +147,15 @@ impl<R> Pull<R> {
     /// Its place among the transfers that may start.
     fn startable_at(&self) -> Option<Order> {
         self.admitted.first().copied().filter(|_| self.running.is_none())
+    }
+
+    /// A node is named as a holder; true if that is news.
+    fn add_holder(&mut self, node: NodeId, now: Now) -> bool {
+        let is_news = !self.holders.contains(&node) && self.failures.believes(node, now);
+        if is_news {
+            self.holders.push(node);
+        }
+        is_news
     }
 
     /// A transfer has ended without the object: the other holders are tried before this one.
@@ -211,7 +219,7 @@ impl<R: RunName> Pulls<R> {
         let from = pull.holders.first().map_or_else(|| "nobody".to_owned(), |node| format!("node {node}"));
         let failures = match &pull.cause {
             Some(cause) => {
-                let count = pull.failures + pull.interruptions;
+                let count = pull.failures.count + pull.interruptions;
                 format!("; {count} transfers broke off, the last one: {cause}")
             }
             None => String::new(),
@@ -264,7 +272,7 @@ impl<R: RunName> Pulls<R> {
             let pull = self.pulls.entry(m.object).or_insert_with(|| Pull {
                 len: m.len,
                 holders: Vec::new(),
-                failures: 0,
+                failures: Failures::default(),
                 interruptions: 0,
                 cause: None,
                 done_bytes: 0,
@@ -275,9 +283,7 @@ impl<R: RunName> Pulls<R> {
             pull.needed_by.insert(order, purpose);
             self.journal.note(About::Object(m.object), Fact::PullWanted);
             for holder in m.holders {
-                if !pull.holders.contains(&holder) {
-                    pull.holders.push(holder);
-                }
+                pull.add_holder(holder, self.journal.now());
             }
         }
         self.bundles
@@ -317,29 +323,6 @@ impl<R: RunName> Pulls<R> {
         self.advance(room_bytes, out);
     }
 
-    /// A transfer failed, as its source has no such object or does not send what it is: tries the next
-    /// holder, or ends the bundles that need the object.
-    pub fn failed(
-        &mut self,
-        object: ObjectId,
-        from: NodeId,
-        cause: String,
-        room_bytes: u64,
-        out: &mut Vec<Effect<R>>,
-    ) {
-        self.set_running(object, None);
-        self.note(object, Fact::PullFailed(from));
-        self.reached(from);
-        let Some(pull) = self.pulls.get_mut(&object) else { return };
-        pull.failures += 1;
-        pull.broke_off(from, cause);
-        let hopeless = TRIES_PER_HOLDER * pull.holders.len() <= pull.failures;
-        if hopeless || pull.needed_by.is_empty() {
-            self.give_up(object, out);
-        }
-        self.advance(room_bytes, out);
-    }
-
     /// A node is gone: nothing can be read from it any more. Running transfers fail by themselves.
     pub fn holder_gone(&mut self, node: NodeId) {
         for pull in self.pulls.values_mut() {
@@ -352,16 +335,15 @@ impl<R: RunName> Pulls<R> {
     pub fn copy_gone(&mut self, object: ObjectId, node: NodeId) {
         if let Some(pull) = self.pulls.get_mut(&object) {
             pull.holders.retain(|h| *h != node);
+            pull.failures.forget(node);
             self.hurry(object);
         }
     }
 
     /// A node has got a copy of an object: it is tried after those that were known before.
     pub fn copy_added(&mut self, object: ObjectId, node: NodeId) {
-        if let Some(pull) = self.pulls.get_mut(&object)
-            && !pull.holders.contains(&node)
-        {
-            pull.holders.push(node);
+        let now = self.journal.now();
+        if self.pulls.get_mut(&object).is_some_and(|pull| pull.add_holder(node, now)) {
             self.hurry(object);
         }
     }

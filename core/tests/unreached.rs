@@ -10,14 +10,20 @@ use host::{Host, config, member};
 use std::sync::Arc;
 use tharsis_core::pull::Interrupted;
 use tharsis_core::{Action, Event, MS, Operation, Record, Value};
-use tharsis_types::peer::{Message, RemoteState, Turn};
-use tharsis_types::{ClientId, JobId, NodeId, ObjectId, RefId, Resources, TaskId};
+use tharsis_types::peer::{DoneOutcome, DoneValue, Message, RemoteState, Turn};
+use tharsis_types::task::Output;
+use tharsis_types::{
+    ClientId, FunctionId, JobId, NodeId, ObjectId, RefId, Resources, TaskArgs, TaskClass, TaskId,
+};
 
 const ME: NodeId = NodeId(1);
 const OWNER: NodeId = NodeId(2);
 const FIRST: NodeId = NodeId(3);
 const SECOND: NodeId = NodeId(4);
 const DRIVER: ClientId = ClientId(1);
+
+/// One with more room than the others.
+const LARGER: NodeId = NodeId(5);
 
 /// Bytes of a small object and of one that its holder is asked for.
 const SMALL: u64 = 64;
@@ -127,6 +133,42 @@ fn a_value_that_its_owner_tells_ends_the_wait_for_its_copy() {
     let said = host.hear(OWNER, Message::ObjectState { object: object(1), state, nested: Vec::new() });
     assert!(is_told(&said), "{said:?}");
     assert_eq!(host.node.value(object(1)), Some(&Value::Inline([7].into())));
+}
+
+/// A task of the driver runs on another node, where its value stays: the value, and that node.
+fn made_elsewhere(host: &mut Host) -> (ObjectId, NodeId) {
+    let (task, resources) = (TaskId::root(JobId(1)).child(40), Resources::cpus(8.0).unwrap());
+    let class = TaskClass { resources, ..TaskClass::new(JobId(1), FunctionId(1), "f") };
+    host.feed(Event::MemberJoined(Arc::new(member(LARGER, 8.0))));
+    host.feed(Event::ClassDefined { client: DRIVER, class: 0, definition: Ok(Arc::new(class)) });
+    let (tokens, args) = ([40].into_iter().collect(), TaskArgs::default());
+    host.feed(Event::Submitted { client: DRIVER, run: None, class: 0, task, tokens, args });
+    let asked = host.sent.iter().find_map(|message| match message {
+        Message::LeaseRequest { lease, .. } => Some(*lease),
+        _ => None,
+    });
+    let lease = asked.unwrap();
+    host.hear(LARGER, Message::LeaseGranted { lease });
+    let output = Output { value: DoneValue::Stored { len: SMALL }, nested: Vec::new() };
+    let outcome = Box::new(DoneOutcome::Returned([output].into_iter().collect()));
+    host.hear(LARGER, Message::TaskDone { lease, task, attempt: 0, run_ns: 1, outcome });
+    (ObjectId::output(task, 0), LARGER)
+}
+
+/// The other holder says that its copy is gone, so nobody asks it in vain.
+#[test]
+fn an_own_value_behind_a_cut_is_neither_lost_nor_freed_when_another_copy_goes() {
+    let mut host = host();
+    let (object, maker) = made_elsewhere(&mut host);
+    host.hear(SECOND, Message::HolderAdded { object });
+    let said = host.feed(Event::Fetch { client: DRIVER, token: 40, reference: RefId { object, owner: ME } });
+    assert!(reads_from(&said, maker), "{said:?}");
+    host.hear(SECOND, Message::HolderRemoved { object });
+    let ended = Interrupted { object, from: maker, done_bytes: 0, cause: "cut".to_owned() };
+    let said = host.feed(Event::PullInterrupted(ended));
+    assert!(!is_told(&said) && !reads_from(&said, SECOND), "{said:?}");
+    assert!(!host.sent.contains(&Message::ObjectFree { object }), "{:?}", host.sent);
+    assert_eq!(host.node.value(object), Some(&Value::Stored { len: SMALL }));
 }
 
 /// More reads than there are transfers at a time ask a holder behind a cut, and one is of another holder.

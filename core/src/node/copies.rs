@@ -128,6 +128,8 @@ impl Node {
         self.owner.copy_changed(holder, object, exists, &mut self.effects);
         if exists && holder != self.id {
             self.pulls.copy_added(object, holder);
+        } else if !exists && self.owner.owns(object) {
+            self.pulls.copy_gone(object, holder);
         }
     }
 

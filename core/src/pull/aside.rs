@@ -17,9 +17,7 @@ impl<R: RunName> Pulls<R> {
     /// more has come than before, the next holder goes on at once; else this one is left alone for a while.
     pub fn interrupted(&mut self, ended: Interrupted, room_bytes: u64, out: &mut Vec<Effect<R>>) {
         let Interrupted { object, from, done_bytes, cause } = ended;
-        // The holder may have sent us on to a reader of its own. It counts for that, until the reader has
-        // ended.
-        let source = self.pulls.get(&object).and_then(|pull| pull.running).unwrap_or(from);
+        let source = self.source_of(object, from);
         self.set_running(object, None);
         self.note(object, Fact::PullFailed(from));
         let before = self.pulls.get(&object).map_or(0, |pull| pull.done_bytes);

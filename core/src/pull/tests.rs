@@ -1,5 +1,6 @@
 //! Bundles, sources and losses of pulls.
 
+use super::failures::TRIES_PER_HOLDER;
 use super::*;
 use tharsis_types::{JobId, TaskId};
 
@@ -152,6 +153,53 @@ fn a_holder_that_is_not_reached_is_tried_by_one_transfer_at_a_time() {
     pulls.arrived(object(1), 1000, &mut out);
     end_pause(&mut pulls, &mut out);
     assert_eq!(starts(&out), TRANSFERS_MAX - 1, "it is reached: {out:?}");
+}
+
+#[test]
+fn a_copy_behind_a_cut_is_not_lost_because_another_holder_has_none() {
+    let mut pulls = Pulls::beside(None);
+    let mut out = Vec::new();
+    pulls.want(read(1, 1), vec![missing(1, 100, &[7, 8])], 1000, &mut out);
+    pulls.interrupted(interrupted(1, 7), 1000, &mut out);
+    for _ in 0..TRIES_PER_HOLDER {
+        let start = Effect::Start { object: object(1), len: 100, from: NodeId(8) };
+        assert_eq!(out.pop(), Some(start));
+        pulls.failed(object(1), NodeId(8), "not there".to_owned(), 1000, &mut out);
+    }
+    pulls.check();
+    assert_eq!(out.pop(), Some(Effect::Unreached(object(1))), "{out:?}");
+    assert!(pulls.is_aside(object(1)));
+    // Its owner names that holder again, which is no news.
+    let until = pulls.next_timeout();
+    pulls.copy_added(object(1), NodeId(8));
+    pulls.want(read(1, 2), vec![missing(1, 100, &[8])], 1000, &mut out);
+    assert_eq!(pulls.next_timeout(), until);
+    out.clear();
+    end_pause(&mut pulls, &mut out);
+    assert_eq!(out, [Effect::Start { object: object(1), len: 100, from: NodeId(7) }]);
+    // It has lost its copy and got another one.
+    pulls.copy_gone(object(1), NodeId(8));
+    pulls.copy_added(object(1), NodeId(8));
+    out.clear();
+    pulls.interrupted(interrupted(1, 7), 1000, &mut out);
+    assert_eq!(out, [Effect::Start { object: object(1), len: 100, from: NodeId(8) }]);
+    pulls.check();
+}
+
+#[test]
+fn a_holder_that_is_named_long_after_its_failures_is_tried_again() {
+    let mut pulls = Pulls::beside(None);
+    let mut out = Vec::new();
+    pulls.want(read(1, 1), vec![missing(1, 100, &[7, 8])], 1000, &mut out);
+    pulls.interrupted(interrupted(1, 7), 1000, &mut out);
+    for _ in 0..TRIES_PER_HOLDER {
+        pulls.failed(object(1), NodeId(8), "not there".to_owned(), 1000, &mut out);
+    }
+    pulls.tell_time(60_000 * MS);
+    pulls.copy_added(object(1), NodeId(8));
+    out.clear();
+    end_pause(&mut pulls, &mut out);
+    assert_eq!(out, [Effect::Start { object: object(1), len: 100, from: NodeId(8) }]);
 }
 
 #[test]
