@@ -132,6 +132,32 @@ pub enum ProofError {
     Unproved,
 }
 
+impl ProofError {
+    /// Whether it says nothing of the other side, as that was not reached or is not ready: another try may
+    /// go well.
+    ///
+    /// ```
+    /// use tharsis_protos::proof::{ProofError, Reason};
+    ///
+    /// assert!(ProofError::Io(std::io::ErrorKind::ConnectionReset.into()).may_pass());
+    /// assert!(ProofError::Refused(Reason::NotYet).may_pass());
+    /// assert!(!ProofError::Version { theirs: 7 }.may_pass());
+    /// ```
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Identity(_) | Self::Io(_) | Self::Timeout(_) | Self::Refused(Reason::NotYet) => true,
+            Self::Tls(error) => !error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()),
+            Self::Look
+            | Self::NotOurs
+            | Self::Refused(_)
+            | Self::Scrape(_)
+            | Self::Unproved
+            | Self::Version { .. } => false,
+        }
+    }
+}
+
 fn words_of(error: &io::Error) -> String {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     tls.and_then(words_about_clocks).unwrap_or_else(|| error.to_string())

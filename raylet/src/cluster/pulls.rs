@@ -24,7 +24,7 @@ use tharsis_object_store::transfer::{ObjectKey, Receiver, TransferError};
 use tharsis_protos::connection::{Called, Credentials};
 use tharsis_protos::message::is_of_machine;
 use tharsis_protos::names::{self, Whose};
-use tharsis_protos::proof::Purpose;
+use tharsis_protos::proof::{ProofError, Purpose};
 use tharsis_types::limits::MIB;
 use tharsis_types::{Extent, NodeId, ObjectId};
 use tokio::time::timeout;
@@ -38,8 +38,8 @@ const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// Before a sender that is busy is asked again, at first and later.
 const BUSY_PAUSE_MIN: Duration = Duration::from_millis(20);
 const BUSY_PAUSE_MAX: Duration = Duration::from_secs(1);
-/// A sender that is busy for so long is left for the next holder. Readers that do not read make way within
-/// seconds, so it has a defect, or means it.
+/// A sender that is busy for so long is left for the next holder, and counts as not reached: it says nothing
+/// of what it has. Readers that do not read make way within seconds, so it has a defect, or means it.
 const BUSY_MAX: Duration = Duration::from_secs(30);
 /// A transfer that breaks off is taken up again this often.
 const ATTEMPTS_MAX: usize = 3;
@@ -92,7 +92,8 @@ enum Broken {
 pub struct Unread {
     /// The cause, in words.
     pub cause: String,
-    /// Whether the node was not reached, or the connection broke: that says nothing of what it has.
+    /// Whether the node was not reached, has no place for us, or the connection broke: that says nothing of
+    /// what it has.
     pub is_interrupted: bool,
 }
 
@@ -110,7 +111,7 @@ pub struct Connections {
 enum NotConnected {
     /// The sender serves as many as it can.
     Busy,
-    Failed(String),
+    Failed(Unread),
 }
 
 #[derive(Default)]
@@ -311,31 +312,30 @@ impl Connections {
     }
 
     fn take(&self, node: NodeId) -> Result<Connection, NotConnected> {
-        let peer = self.peers.get(node);
-        let peer =
-            peer.ok_or_else(|| NotConnected::Failed(format!("node {node} is not part of the cluster")))?;
+        let no_member = |what| NotConnected::Failed(Unread::interrupted(format!("node {node} {what}")));
+        let peer = self.peers.get(node).ok_or_else(|| no_member("is not part of the cluster"))?;
         let mut state = lock(&self.state);
         if let Some(at) = state.kept.iter().rposition(|(n, ..)| *n == node) {
             let (_, _, stream, receiver) = state.kept.swap_remove(at);
             return Ok(state.note(node, stream, receiver));
         }
         drop(state);
-        let failed =
-            |cause: String| NotConnected::Failed(format!("cannot connect to {}: {cause}", peer.info.listen));
-        let stream = open(&self.tasks, &peer.info.listen).map_err(|e| failed(e.to_string()))?;
-        let handle = stream.try_clone().map_err(|e| failed(e.to_string()))?;
+        let listen = &peer.info.listen;
+        let refused = |cause: io::Error| {
+            NotConnected::Failed(Unread::interrupted(format!("cannot connect to {listen}: {cause}")))
+        };
+        let stream = open(&self.tasks, listen).map_err(refused)?;
+        let handle = stream.try_clone().map_err(refused)?;
         let called = Called::Node(node.0);
         let stream = self.own.meet_blocking(stream, called, Purpose::Transfers);
-        let stream = stream.map_err(|e| failed(e.to_string()))?;
-        let receiver = Receiver::new(Proved(stream)).map_err(|error| match error {
-            TransferError::Busy => NotConnected::Busy,
-            error => failed(error.to_string()),
-        })?;
+        let stream = stream.map_err(|cause| NotConnected::proving(listen, &cause))?;
+        let receiver =
+            Receiver::new(Proved(stream)).map_err(|cause| NotConnected::greeting(listen, &cause))?;
         let connection = lock(&self.state).note(node, handle, receiver);
         // It may have left while we called.
         if self.peers.get(node).is_none() {
             self.release(connection, false);
-            return Err(NotConnected::Failed(format!("node {node} has left the cluster")));
+            return Err(no_member("has left the cluster"));
         }
         Ok(connection)
     }
@@ -360,6 +360,23 @@ impl Connections {
 
     fn forget_idle(&self) {
         lock(&self.state).kept.retain(|(_, since, ..)| since.elapsed() < IDLE_MAX);
+    }
+}
+
+impl NotConnected {
+    /// The connection to an address was not made or not proved.
+    fn proving(listen: &str, error: &ProofError) -> Self {
+        let cause = format!("cannot connect to {listen}: {error}");
+        Self::Failed(Unread { cause, is_interrupted: error.may_pass() })
+    }
+
+    /// The sender at an address did not greet as it should.
+    fn greeting(listen: &str, error: &TransferError) -> Self {
+        if matches!(error, TransferError::Busy) {
+            return Self::Busy;
+        }
+        let Unread { cause, is_interrupted } = Unread::of(error);
+        Self::Failed(Unread { cause: format!("cannot connect to {listen}: {cause}"), is_interrupted })
     }
 }
 
@@ -412,11 +429,11 @@ fn patiently<T>(
     loop {
         match ask() {
             Ok(connection) => return Ok(connection),
-            Err(NotConnected::Failed(cause)) => return Err(Unread::interrupted(cause)),
+            Err(NotConnected::Failed(unread)) => return Err(unread),
             Err(NotConnected::Busy) if is_stopping() => return Err(Unread::interrupted("this node stops")),
             Err(NotConnected::Busy) if until <= Instant::now() => {
                 let cause = format!("it has said for {} s that it is busy", busy_max.as_secs());
-                return Err(Unread { cause, is_interrupted: false });
+                return Err(Unread::interrupted(cause));
             }
             Err(NotConnected::Busy) => std::thread::sleep(pause),
         }
@@ -451,9 +468,9 @@ mod tests {
         assert_eq!(patiently(busy_twice, || false, BUSY_MAX).unwrap(), 3);
         let busy = || Err::<(), _>(NotConnected::Busy);
         let left = patiently(busy, || false, 3 * BUSY_PAUSE_MIN).unwrap_err();
-        assert!(left.cause.contains("busy") && !left.is_interrupted, "{left:?}: it has answered");
+        assert!(left.cause.contains("busy") && left.is_interrupted, "{left:?}: a crowd is no loss");
         assert_eq!(patiently(busy, || true, BUSY_MAX).unwrap_err(), Unread::interrupted("this node stops"));
-        let failed = || Err::<(), _>(NotConnected::Failed("nobody listens".to_owned()));
+        let failed = || Err::<(), _>(NotConnected::Failed(Unread::interrupted("nobody listens")));
         assert_eq!(patiently(failed, || false, BUSY_MAX).unwrap_err(), Unread::interrupted("nobody listens"));
     }
 
@@ -464,5 +481,19 @@ mod tests {
         assert!(says(TransferError::OutOfRange { offset: 0, len: 2, total_bytes: 1 }));
         assert!(!says(TransferError::Closed) && !says(TransferError::Timeout { action: "read" }));
         assert!(!says(TransferError::Io { action: "read", cause: io::Error::other("reset") }));
+    }
+
+    #[test]
+    fn what_never_passes_is_no_interruption_before_the_greeting_either() {
+        let waits = |not: NotConnected| matches!(not, NotConnected::Failed(Unread { is_interrupted: true, .. }));
+        let proving = |error: ProofError| NotConnected::proving("a:1", &error);
+        assert!(waits(proving(io::Error::other("nobody listens").into())));
+        assert!(waits(proving(ProofError::Timeout(CONNECT_WAIT))));
+        assert!(!waits(proving(ProofError::Version { theirs: 7 })) && !waits(proving(ProofError::NotOurs)));
+        let greeting = |error: TransferError| NotConnected::greeting("a:1", &error);
+        assert!(waits(greeting(TransferError::Closed)));
+        assert!(!waits(greeting(TransferError::Version { ours: 1, theirs: 2 })));
+        assert!(!waits(greeting(TransferError::BadPeer { what: "no greeting" })));
+        assert!(matches!(greeting(TransferError::Busy), NotConnected::Busy));
     }
 }
