@@ -10,10 +10,13 @@ use host::{Host, config, member};
 use std::sync::Arc;
 use tharsis_core::pull::Interrupted;
 use tharsis_core::{Action, Event, MS, Operation, Record, Value};
-use tharsis_types::peer::{DoneOutcome, DoneValue, Message, RemoteState, Turn};
+use tharsis_types::peer::{
+    DoneOutcome, DoneValue, Message, PushedDependency, PushedTask, RemoteState, Turn,
+};
 use tharsis_types::task::Output;
 use tharsis_types::{
-    ClientId, FunctionId, JobId, NodeId, ObjectId, RefId, Resources, TaskArgs, TaskClass, TaskId,
+    ClientId, Dependency, Failure, FailureKind, FunctionId, JobId, LeaseId, NodeId, ObjectId, RefId,
+    Resources, TaskArgs, TaskClass, TaskId,
 };
 
 const ME: NodeId = NodeId(1);
@@ -169,6 +172,53 @@ fn an_own_value_behind_a_cut_is_neither_lost_nor_freed_when_another_copy_goes() 
     assert!(!is_told(&said) && !reads_from(&said, SECOND), "{said:?}");
     assert!(!host.sent.contains(&Message::ObjectFree { object }), "{:?}", host.sent);
     assert_eq!(host.node.value(object), Some(&Value::Stored { len: SMALL }));
+}
+
+/// A member has this node run a task, and tells where the task's argument lies, which another one owns.
+fn pushed_with_hearsay(host: &mut Host) -> Vec<Action> {
+    let resources = Resources::cpus(1.0).unwrap();
+    let class = Arc::new(TaskClass { resources, ..TaskClass::new(JobId(2), FunctionId(1), "f") });
+    let (lease, wanted) = (LeaseId(1), Arc::clone(&class));
+    let message =
+        Message::LeaseRequest { lease, class: wanted, wait: true, urgency: 0, weight: 100, quota: None };
+    host.hear(SECOND, message);
+    let ready = host.ready(ClientId(2));
+    host.feed(ready);
+    let reference = RefId { object: object(1), owner: OWNER };
+    let state = RemoteState::Stored { len: SMALL, holders: vec![FIRST] };
+    let dependency = Dependency { reference, parameter: 0 };
+    let task = PushedTask {
+        task: TaskId::root(JobId(2)).child(0),
+        attempt: 0,
+        class,
+        payload: [1].into(),
+        dependencies: vec![PushedDependency { dependency, state, nested: Vec::new() }],
+        nested: Vec::new(),
+        name: None,
+    };
+    host.hear(SECOND, Message::TaskPush { lease, task: Box::new(task) })
+}
+
+#[test]
+fn a_run_does_not_wait_for_a_copy_that_its_sender_told_when_the_owner_has_another_value() {
+    let failure = Arc::new(Failure::new(FailureKind::ObjectLost, "no copy is left"));
+    for state in [RemoteState::Inline([7].into()), RemoteState::Failed(failure)] {
+        let mut host = host();
+        assert!(reads_from(&pushed_with_hearsay(&mut host), FIRST));
+        host.feed(interrupted(1, 0));
+        let asks = Message::ObjectLocate { object: object(1) };
+        assert!(host.sent.contains(&asks), "{:?}", host.sent);
+        host.sent.clear();
+        let ends_run = |message: &Message| match message {
+            Message::TaskGiveBack { .. } => matches!(state, RemoteState::Inline(_)),
+            Message::TaskDone { .. } => matches!(state, RemoteState::Failed(_)),
+            _ => false,
+        };
+        let told = Message::ObjectState { object: object(1), state: state.clone(), nested: Vec::new() };
+        host.hear(OWNER, told);
+        assert!(!host.sent.contains(&asks), "{:?}", host.sent);
+        assert!(host.sent.iter().any(ends_run), "{:?}", host.sent);
+    }
 }
 
 /// More reads than there are transfers at a time ask a holder behind a cut, and one is of another holder.

@@ -86,6 +86,10 @@ impl Node {
         for purpose in self.pulls.refused(object) {
             match purpose {
                 Purpose::Ahead(_) => {}
+                // It would read what its sender told again, at once and in vain.
+                Purpose::Arguments(run) if self.reads_told(run, object) => {
+                    self.pull_lost(purpose, object, None, out)
+                }
                 Purpose::Arguments(run) => self.arguments_ready(run, out),
                 Purpose::Move(object) => self.move_failed(object, out),
                 Purpose::Read(client, token) => self.read_lost(client, token, object, out),
@@ -104,6 +108,11 @@ impl Node {
         }
     }
 
+    /// Whether a run reads an object as its sender told it, not as its owner did.
+    fn reads_told(&self, run: Slot<Run>, object: ObjectId) -> bool {
+        self.runs.get(run).is_some_and(|run| run.was_told(object))
+    }
+
     /// An object that somebody waits for has no copy left.
     fn pull_lost(
         &mut self,
@@ -116,7 +125,7 @@ impl Node {
             // The next reader of the object finds out.
             Purpose::Ahead(_) => return,
             Purpose::Move(_) => return self.move_failed(object, out),
-            Purpose::Arguments(run) if self.runs.get(run).is_some_and(|run| run.was_told(object)) => {
+            Purpose::Arguments(run) if self.reads_told(run, object) => {
                 // The sender of the run is mistaken: that says nothing of the copies that the owner knows.
                 self.owner.ask_if_awaited(object, &mut self.effects);
                 return if self.owner.is_over(object) {
