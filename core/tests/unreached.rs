@@ -246,6 +246,29 @@ fn a_holder_that_does_not_answer_leaves_its_place_to_others() {
     assert!((1..=9).all(|n| host.node.value(object(n)) == Some(&Value::Stored { len: LARGE })));
 }
 
+/// It has a place at the holder for as long as it likes.
+#[test]
+fn a_reader_that_a_holder_names_and_that_is_not_reached_says_nothing_of_the_holder() {
+    let mut host = host();
+    read(&mut host, 1, LARGE, &[FIRST]);
+    host.hear(FIRST, Message::ReadReply { object: object(1), turn: Turn::At(SECOND) });
+    let said = host.hear(SECOND, Message::ReadReply { object: object(1), turn: Turn::Now });
+    assert!(reads_from(&said, SECOND), "{said:?}");
+    host.sent.clear();
+    let ended = Interrupted { object: object(1), from: SECOND, done_bytes: 100, cause: "cut".to_owned() };
+    host.feed(Event::PullInterrupted(ended));
+    let again = Message::ReadRequest { object: object(1), sent: false, failed_at: Some(SECOND) };
+    assert!(host.sent.contains(&again), "{:?}", host.sent);
+    assert!(host.sent.contains(&Message::ReadEnded { object: object(1) }), "{:?}", host.sent);
+    let said = host.hear(FIRST, Message::ReadReply { object: object(1), turn: Turn::Now });
+    let goes_on =
+        |action: &Action| matches!(action, Action::Do(Operation::Pull { from: FIRST, done_bytes: 100, .. }));
+    assert!(said.iter().any(goes_on), "{said:?}");
+    read(&mut host, 2, LARGE, &[FIRST]);
+    host.feed(Event::Tick);
+    assert!(host.node.asked_for().any(|asked| asked == (object(2), FIRST)), "the holder is reached");
+}
+
 /// A value that was put, as all of these are, is the same on all its holders.
 #[test]
 fn what_has_come_before_a_cut_is_kept_for_the_next_try_at_once() {

@@ -7,7 +7,7 @@
 //! | state of a large object | where | enters by | leaves by |
 //! |---|---|---|---|
 //! | asked for | `asked` | `begin`, `ask_again` | `answered`, `ask_again` when no node is left to ask |
-//! | being read | `read_from` | `answered` | `ended` |
+//! | being read | `read_from` | `answered` | `ended`, `leave_reader` |
 //! | interrupted | `begun` | `keep_begun` | `take_begun`, in the same step |
 //!
 //! [`crate::pull`] decides which objects are read, and tries the next holder when a transfer fails.
@@ -56,8 +56,8 @@ enum Effect {
 pub(super) struct Transfers {
     /// Objects that other nodes were asked for.
     asked: IdMap<ObjectId, Asked>,
-    /// Objects that are being read, and their sources.
-    read_from: IdMap<ObjectId, NodeId>,
+    /// Objects that are being read, with the answers that allowed it.
+    read_from: IdMap<ObjectId, Asked>,
     /// Interrupted transfers: the partial extent, and the number of bytes received from the start.
     begun: IdMap<ObjectId, (Extent, u64)>,
     /// Nodes that read from here.
@@ -137,7 +137,7 @@ impl Transfers {
         match (asked, turn) {
             (Some(asked), Turn::Now) => {
                 self.asked.remove(&object);
-                let before = self.read_from.insert(object, from);
+                let before = self.read_from.insert(object, asked);
                 assert!(before.is_none(), "{object} is read from two nodes");
                 self.journal.note(About::Object(object), Fact::ReadBegun(from));
                 let Asked { into, done_bytes, .. } = asked;
@@ -152,7 +152,7 @@ impl Transfers {
             }
             (Some(_), Turn::At(_) | Turn::Never) => self.ask_again(object, false, is_member, out),
             // It was asked twice.
-            (None, Turn::Now) if self.read_from.get(&object) == Some(&from) => {}
+            (None, Turn::Now) if self.read_from.get(&object).is_some_and(|read| read.last == from) => {}
             (None, Turn::Now) => out.push(Effect::Send { to: from, message: Message::ReadEnded { object } }),
             (None, Turn::At(_) | Turn::Never) => {}
         }
@@ -179,6 +179,26 @@ impl Transfers {
         self.asked.insert(object, Asked { last: holder, asks: asks + 1, until, ..asked });
         let message = Message::ReadRequest { object, sent: false, failed_at: Some(last) };
         out.push(Effect::Send { to: holder, message });
+    }
+
+    /// A transfer from a reader that the holder named broke off, which says nothing of the holder: it is asked
+    /// again. False if it was the holder's own, or that one was asked often enough.
+    fn leave_reader(
+        &mut self,
+        object: ObjectId,
+        done_bytes: u64,
+        is_member: impl Fn(NodeId) -> bool,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        let Some(read) = self.read_from.get(&object).copied() else { return false };
+        if read.last == read.holder || read.asks >= ASKS_MAX || !is_member(read.holder) {
+            return false;
+        }
+        self.read_from.remove(&object);
+        out.push(Effect::Send { to: read.last, message: Message::ReadEnded { object } });
+        self.asked.insert(object, Asked { done_bytes, ..read });
+        self.ask_again(object, false, is_member, out);
+        true
     }
 
     /// When an answer is late, by when nodes count as not reached.
@@ -223,8 +243,8 @@ impl Transfers {
     /// wait here go on. Small objects and those read back from disk were never asked for: nothing follows for
     /// them.
     fn ended(&mut self, object: ObjectId, is_complete: bool, out: &mut Vec<Effect>) {
-        if let Some(from) = self.read_from.remove(&object) {
-            out.push(Effect::Send { to: from, message: Message::ReadEnded { object } });
+        if let Some(Asked { last, .. }) = self.read_from.remove(&object) {
+            out.push(Effect::Send { to: last, message: Message::ReadEnded { object } });
             self.tell_waiting(object, is_complete, out);
         }
     }
@@ -365,6 +385,9 @@ impl Node {
         cause: &str,
         out: &mut Vec<Action>,
     ) {
+        if self.leaves_reader(object, done_bytes, out) {
+            return;
+        }
         self.transfer_broke_off(object, from, done_bytes, out);
         let cause = if from == self.id {
             self.copy_lost(object, out);
@@ -380,6 +403,9 @@ impl Node {
     /// kept if the next holder is tried at once.
     pub(super) fn pull_interrupted(&mut self, ended: Interrupted, out: &mut Vec<Action>) {
         let Interrupted { object, from, done_bytes, cause } = ended;
+        if self.leaves_reader(object, done_bytes, out) {
+            return;
+        }
         self.transfer_broke_off(object, from, done_bytes, out);
         let cause = format!("it could not be read from node {from}: {cause}");
         let ended = Interrupted { object, from, done_bytes, cause };
@@ -391,6 +417,18 @@ impl Node {
     fn not_answered(&mut self, object: ObjectId, from: NodeId, done_bytes: u64, out: &mut Vec<Action>) {
         let cause = "it does not answer".to_owned();
         self.pull_interrupted(Interrupted { object, from, done_bytes, cause }, out);
+    }
+
+    /// Whether the transfer goes on with the holder of an object that is needed, as it broke off at a reader.
+    fn leaves_reader(&mut self, object: ObjectId, done_bytes: u64, out: &mut Vec<Action>) -> bool {
+        let done_bytes = if object.is_put() { done_bytes } else { 0 };
+        let mut has_left = false;
+        if self.pulls.is_needed(object) {
+            self.transfer_change(out, |transfers, is_member, effects| {
+                has_left = transfers.leave_reader(object, done_bytes, is_member, effects);
+            });
+        }
+        has_left
     }
 
     fn transfer_broke_off(&mut self, object: ObjectId, from: NodeId, done_bytes: u64, out: &mut Vec<Action>) {

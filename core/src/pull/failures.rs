@@ -78,6 +78,12 @@ impl<R: RunName> Pulls<R> {
         self.advance(room_bytes, out);
     }
 
+    /// Whether a bundle needs the object.
+    #[must_use]
+    pub fn is_needed(&self, object: ObjectId) -> bool {
+        self.pulls.get(&object).is_some_and(|pull| !pull.needed_by.is_empty())
+    }
+
     /// The holder that a transfer counts for: it may have sent us on to a reader of its own.
     pub(super) fn source_of(&self, object: ObjectId, from: NodeId) -> NodeId {
         self.pulls.get(&object).and_then(|pull| pull.running).unwrap_or(from)
