@@ -352,6 +352,9 @@ impl<R: RunName> Pulls<R> {
     /// them.
     pub fn refused(&mut self, object: ObjectId) -> Vec<Purpose<R>> {
         let Some(pull) = self.take_pull(object) else { return Vec::new() };
+        if let Some(from) = pull.running {
+            self.left(from);
+        }
         let bundles: Vec<_> = pull.needed_by.into_values().collect();
         for purpose in &bundles {
             self.remove(*purpose);

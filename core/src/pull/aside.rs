@@ -132,8 +132,19 @@ impl<R: RunName> Pulls<R> {
     /// A node is reached, or is gone: whatever was set aside may be because of it.
     pub(super) fn reached(&mut self, node: NodeId) {
         if self.unreached.remove(node) {
-            let purposes: Vec<_> = self.aside.values().copied().collect();
-            purposes.into_iter().for_each(|purpose| self.hurry_bundle(purpose));
+            self.hurry_all();
         }
+    }
+
+    /// A transfer from a node has ended and says nothing of it: another one finds out whether it is reached.
+    pub(super) fn left(&mut self, node: NodeId) {
+        if self.unreached.left(node, self.journal.now()) {
+            self.hurry_all();
+        }
+    }
+
+    fn hurry_all(&mut self) {
+        let purposes: Vec<_> = self.aside.values().copied().collect();
+        purposes.into_iter().for_each(|purpose| self.hurry_bundle(purpose));
     }
 }

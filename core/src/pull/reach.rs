@@ -53,6 +53,13 @@ impl Unreached {
         }
     }
 
+    /// The transfer that was to find out ended for another reason: the next one does. Whether there was one.
+    pub(super) fn left(&mut self, node: NodeId, now: Now) -> bool {
+        let Some(pause) = self.nodes.get_mut(&node).filter(|pause| pause.is_tried) else { return false };
+        (pause.until, pause.is_tried) = (now, false);
+        true
+    }
+
     /// A transfer has not reached a node. Others that were under way then say nothing new.
     pub(super) fn failed(&mut self, node: NodeId, now: Now) {
         let first = Pause { until: now + PAUSE_MIN, length: PAUSE_MIN, is_tried: false };
@@ -88,6 +95,9 @@ mod tests {
             now = unreached.until(NODE);
             unreached.tried(NODE, now);
             assert_eq!(unreached.until(NODE), now + PAUSE_MAX, "one tries");
+            assert!(unreached.left(NODE, now) && !unreached.left(NODE, now));
+            assert_eq!(unreached.until(NODE), now, "the next one tries");
+            unreached.tried(NODE, now);
         }
         assert_eq!(pauses, [250, 500, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000]);
         assert!(unreached.remove(NODE) && !unreached.remove(NODE));

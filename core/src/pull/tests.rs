@@ -202,6 +202,24 @@ fn a_holder_that_is_named_long_after_its_failures_is_tried_again() {
     assert_eq!(out, [Effect::Start { object: object(1), len: 100, from: NodeId(8) }]);
 }
 
+/// There is no memory for the object whose transfer was to find out.
+#[test]
+fn a_transfer_that_finds_nothing_out_leaves_its_turn_to_the_next() {
+    let mut pulls = Pulls::beside(None);
+    let mut out = Vec::new();
+    for n in 1..=2 {
+        pulls.want(read(1, n.into()), vec![missing(n, 1, &[7])], 1000, &mut out);
+        pulls.interrupted(interrupted(n, 7), 1000, &mut out);
+    }
+    end_pause(&mut pulls, &mut out);
+    let now = pulls.journal.now();
+    assert!(pulls.is_running(object(1)) && pulls.is_aside(object(2)));
+    assert_eq!(pulls.refused(object(1)), [read(1, 1)]);
+    assert_eq!(pulls.next_timeout(), Some(now));
+    end_pause(&mut pulls, &mut out);
+    assert!(pulls.is_running(object(2)));
+}
+
 #[test]
 fn bundles_behind_a_cut_leave_their_room_to_others() {
     let mut pulls = Pulls::beside(None);
