@@ -4,8 +4,8 @@
 //! Bundles are admitted whole or not at all, so that a full store never holds halves of several. Reads of
 //! values come before arguments. An object that several bundles need is read once. When a source fails, the
 //! next holder is tried; when none is left, the bundle fails (`pull/failures.rs`). A holder that is not
-//! reached has not failed (`pull/reach.rs`): bundles that need an object of which no holder is reached are set *aside*, without room
-//! and without transfers, until one is.
+//! reached has not failed (`pull/reach.rs`): bundles that need an object of which no holder is reached are
+//! set *aside*, without room and without transfers, until one is.
 //!
 //! Every change takes time logarithmic in the number of waiting bundles: the transfers that may start stand
 //! in an ordered set, and only its front is looked at. A node that is reached again, or is gone, costs a look
@@ -68,8 +68,13 @@ pub enum Effect<R> {
         /// The source.
         from: NodeId,
     },
-    /// No holder of the object is reached: others may have copies.
-    Unreached(ObjectId),
+    /// No holder of the object is reached.
+    Unreached {
+        /// The object.
+        object: ObjectId,
+        /// Whether its owner is to be asked for other copies.
+        asks: bool,
+    },
     /// An object of the bundle has no holder left.
     Lost {
         /// The bundle.
@@ -133,6 +138,8 @@ struct Pull<R> {
     interruptions: usize,
     /// The reason why the last of these did not end.
     cause: Option<String>,
+    /// When its owner was to be asked for other copies, unless a transfer was interrupted since then.
+    asked_at: Option<Now>,
     /// The most bytes that had come when a transfer was interrupted, since the object was set aside.
     done_bytes: u64,
     /// The holder from which it is being read.
@@ -275,6 +282,7 @@ impl<R: RunName> Pulls<R> {
                 failures: Failures::default(),
                 interruptions: 0,
                 cause: None,
+                asked_at: None,
                 done_bytes: 0,
                 running: None,
                 needed_by: BTreeMap::new(),

@@ -10,9 +10,7 @@ use host::{Host, config, member};
 use std::sync::Arc;
 use tharsis_core::pull::Interrupted;
 use tharsis_core::{Action, Event, MS, Operation, Record, Value};
-use tharsis_types::peer::{
-    DoneOutcome, DoneValue, Message, PushedDependency, PushedTask, RemoteState, Turn,
-};
+use tharsis_types::peer::{DoneOutcome, DoneValue, Message, PushedDependency, PushedTask, RemoteState, Turn};
 use tharsis_types::task::Output;
 use tharsis_types::{
     ClientId, Dependency, Failure, FailureKind, FunctionId, JobId, LeaseId, NodeId, ObjectId, RefId,

@@ -32,7 +32,7 @@ impl Node {
                     self.pull_lost(purpose, object, cause.as_deref(), out)
                 }
                 pull::Effect::Start { object, len, from } => self.begin_pull(object, len, from, out),
-                pull::Effect::Unreached(object) => self.not_reached(object, out),
+                pull::Effect::Unreached { object, asks } => self.not_reached(object, asks, out),
             }
         }
     }
@@ -47,13 +47,13 @@ impl Node {
     }
 
     /// No holder of an object that is known here is reached. It may have been written here meanwhile, or its
-    /// owner may know of other copies.
-    fn not_reached(&mut self, object: ObjectId, out: &mut Vec<Action>) {
+    /// owner may know of other copies, and is asked if it is time to.
+    fn not_reached(&mut self, object: ObjectId, asks: bool, out: &mut Vec<Action>) {
         if self.store.find(object).is_some() {
             self.pull_done(object, out);
         } else if self.store.is_spilled(object) {
             self.pulls.copy_added(object, self.id);
-        } else {
+        } else if asks {
             self.owner.ask_for_copies(object, &mut self.effects);
         }
     }

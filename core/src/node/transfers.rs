@@ -181,8 +181,8 @@ impl Transfers {
         out.push(Effect::Send { to: holder, message });
     }
 
-    /// A transfer from a reader that the holder named broke off, which says nothing of the holder: it is asked
-    /// again. False if it was the holder's own, or that one was asked often enough.
+    /// A transfer from a reader that the holder named broke off, which says nothing of the holder: it is
+    /// asked again. False if it was the holder's own, or that one was asked often enough.
     fn leave_reader(
         &mut self,
         object: ObjectId,

@@ -5,12 +5,15 @@
 //! | set aside | `aside` | `set_aside` | `end_pauses`, or the end of the bundle |
 
 use super::{Effect, Interrupted, Pull, Pulls, Purpose, RunName, Stage, known_mut};
-use crate::Now;
 use crate::journal::Fact;
+use crate::{MS, Now};
 use tharsis_types::{NodeId, ObjectId};
 
 /// A copy that is to be moved is left to another node when it was set aside so often.
 const MOVE_ASIDES_MAX: u32 = 2;
+
+/// The owner of an object that gives way to others each time its holders are tried is asked so often.
+const ASK_PAUSE: Now = 64_000 * MS;
 
 impl<R: RunName> Pulls<R> {
     /// A transfer was interrupted, or its source was not reached, which says nothing of the copy there. If
@@ -28,7 +31,7 @@ impl<R: RunName> Pulls<R> {
             self.unreached.failed(source, self.journal.now());
         }
         if let Some(pull) = self.pulls.get_mut(&object) {
-            pull.interruptions += 1;
+            (pull.interruptions, pull.asked_at) = (pull.interruptions + 1, None);
             pull.done_bytes = before.max(done_bytes);
             pull.broke_off(source, cause);
             if pull.needed_by.is_empty() {
@@ -106,8 +109,13 @@ impl<R: RunName> Pulls<R> {
                 self.move_startable(object, was_startable_at, startable_at);
             }
         }
-        if self.pulls.contains_key(&object) {
-            out.push(Effect::Unreached(object));
+        let now = self.journal.now();
+        if let Some(pull) = self.pulls.get_mut(&object) {
+            let asks = pull.asked_at.is_none_or(|at| at + ASK_PAUSE <= now);
+            if asks {
+                pull.asked_at = Some(now);
+            }
+            out.push(Effect::Unreached { object, asks });
         }
     }
 

@@ -110,6 +110,10 @@ fn d8_a_lost_source_gives_its_place_to_the_next_bundle_and_cancelling_leaks_no_q
     assert!(pulls.is_empty());
 }
 
+fn unreached(n: u32, asks: bool) -> Effect<u32> {
+    Effect::Unreached { object: object(n), asks }
+}
+
 fn interrupted(n: u32, from: u64) -> Interrupted {
     Interrupted { object: object(n), from: NodeId(from), done_bytes: 0, cause: "cut".to_owned() }
 }
@@ -167,7 +171,7 @@ fn a_copy_behind_a_cut_is_not_lost_because_another_holder_has_none() {
         pulls.failed(object(1), NodeId(8), "not there".to_owned(), 1000, &mut out);
     }
     pulls.check();
-    assert_eq!(out.pop(), Some(Effect::Unreached(object(1))), "{out:?}");
+    assert_eq!(out.pop(), Some(unreached(1, true)), "{out:?}");
     assert!(pulls.is_aside(object(1)));
     // Its owner names that holder again, which is no news.
     let until = pulls.next_timeout();
@@ -202,6 +206,31 @@ fn a_holder_that_is_named_long_after_its_failures_is_tried_again() {
     assert_eq!(out, [Effect::Start { object: object(1), len: 100, from: NodeId(8) }]);
 }
 
+#[test]
+fn the_owner_of_what_gives_way_to_others_is_not_asked_each_time() {
+    let mut pulls = Pulls::beside(None);
+    let mut out = Vec::new();
+    for n in 1..=20 {
+        pulls.want(read(1, n.into()), vec![missing(n, 1, &[7])], 1000, &mut out);
+        if n == 1 {
+            pulls.interrupted(interrupted(1, 7), 1000, &mut out);
+        }
+    }
+    assert!((1..=20).all(|n| out.contains(&unreached(n, true))), "{out:?}");
+    for _ in 0..10 {
+        out.clear();
+        end_pause(&mut pulls, &mut out);
+        assert!(!(2..=20).any(|n| out.contains(&unreached(n, true))), "{out:?}");
+        if pulls.is_running(object(1)) {
+            pulls.interrupted(interrupted(1, 7), 1000, &mut out);
+            assert_eq!(out.last(), Some(&unreached(1, true)), "it was tried");
+        }
+    }
+    pulls.tell_time(70_000 * MS);
+    pulls.end_pauses(1000, &mut out);
+    assert!((2..=20).all(|n| out.contains(&unreached(n, true))), "{out:?}");
+}
+
 /// There is no memory for the object whose transfer was to find out.
 #[test]
 fn a_transfer_that_finds_nothing_out_leaves_its_turn_to_the_next() {
@@ -231,7 +260,7 @@ fn bundles_behind_a_cut_leave_their_room_to_others() {
     pulls.interrupted(interrupted(1, 7), 100, &mut out);
     pulls.check();
     let start = Effect::Start { object: object(3), len: 100, from: NodeId(8) };
-    assert_eq!(out, [Effect::Unreached(object(1)), start]);
+    assert_eq!(out, [unreached(1, true), start]);
     assert!(pulls.is_aside(object(1)) && !pulls.is_aside(object(2)), "the other one is still being read");
     pulls.arrived(object(3), 100, &mut out);
     pulls.arrived(object(2), 100, &mut out);
@@ -304,7 +333,7 @@ fn a_transfer_that_brings_more_goes_on_at_once() {
     }
     out.clear();
     pulls.interrupted(Interrupted { done_bytes: 60, ..interrupted(1, 8) }, 1000, &mut out);
-    assert_eq!(out, [Effect::Unreached(object(1))], "nothing came, from neither of them");
+    assert_eq!(out, [unreached(1, true)], "nothing came, from neither of them");
 }
 
 /// The time per object to want it and to receive it, while `count` objects wait.

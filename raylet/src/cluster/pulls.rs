@@ -485,7 +485,8 @@ mod tests {
 
     #[test]
     fn what_never_passes_is_no_interruption_before_the_greeting_either() {
-        let waits = |not: NotConnected| matches!(not, NotConnected::Failed(Unread { is_interrupted: true, .. }));
+        let waits =
+            |not: NotConnected| matches!(not, NotConnected::Failed(Unread { is_interrupted: true, .. }));
         let proving = |error: ProofError| NotConnected::proving("a:1", &error);
         assert!(waits(proving(io::Error::other("nobody listens").into())));
         assert!(waits(proving(ProofError::Timeout(CONNECT_WAIT))));
