@@ -24,10 +24,13 @@ fn client() -> PathBuf {
     Path::new(client["manifest_path"].as_str().expect("a path")).parent().unwrap().to_owned()
 }
 
+/// Options of the question.
+const OPTIONS: [&str; 2] = ["--include_imports", "--include_source_info"];
+
 /// Asks for the descriptors of files; the stand-in is built by `cargo`.
-fn ask(files: &[&str], answer: &Path, cargo: &str) -> bool {
+fn ask(options: &[&str], files: &[&str], answer: &Path, cargo: &str) -> bool {
     let mut command = Command::new(root().join("tools/protoc"));
-    command.args(["--include_imports", "--include_source_info", "-o"]).arg(answer);
+    command.args(options).arg("-o").arg(answer);
     command.args(["-I", "proto"]).args(files).current_dir(client());
     command.env("PATH", "/usr/bin:/bin").env("CARGO", cargo).env_remove("KEEP_ANSWER");
     command.output().unwrap().status.success()
@@ -37,7 +40,7 @@ fn ask(files: &[&str], answer: &Path, cargo: &str) -> bool {
 fn the_question_of_the_etcd_client_is_answered_without_a_compiler() {
     let folder = tempfile::tempdir().unwrap();
     let answer = folder.path().join("answer");
-    assert!(ask(&ASKED, &answer, "false"), "see KEEP_ANSWER in tools/protoc");
+    assert!(ask(&OPTIONS, &ASKED, &answer, "false"), "see KEEP_ANSWER in tools/protoc");
     let answered = std::fs::read(&answer).unwrap();
     for name in ASKED.map(|file| file.trim_start_matches("proto/")) {
         assert!(
@@ -45,7 +48,14 @@ fn the_question_of_the_etcd_client_is_answered_without_a_compiler() {
             "{name} is not in the answer"
         );
     }
+    // The path of the answer is not part of the question.
+    let other = folder.path().join("other");
+    assert!(ask(&OPTIONS, &ASKED, &other, "false") && std::fs::read(other).unwrap() == answered);
     // Another question has no such answer, but on a machine with a protoc of its own.
     let is_there = ["/usr/bin/protoc", "/bin/protoc"].iter().any(|path| Path::new(path).exists());
-    assert_eq!(ask(&ASKED[1..], &answer, "false"), is_there);
+    assert_eq!(ask(&OPTIONS, &ASKED[1..], &answer, "false"), is_there);
+    // Nor has one about the same files.
+    for options in [&OPTIONS[..1], &OPTIONS[1..], &["-I", "."]] {
+        assert_eq!(ask(options, &ASKED, &answer, "false"), is_there, "{options:?}");
+    }
 }
