@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tharsis_core::event::OutputValue;
 use tharsis_core::{Action, Event, MS, Operation, Record};
 use tharsis_types::peer::{DrainMessage, Message};
-use tharsis_types::{ClientId, Extent, JobId, NodeId, ObjectId, TaskId};
+use tharsis_types::{ClientId, Extent, JobId, NodeId, ObjectId, RefId, TaskId};
 
 const ME: NodeId = NodeId(1);
 const LEAVING: NodeId = NodeId(2);
@@ -68,4 +68,33 @@ fn only_nodes_that_were_asked_to_keep_a_copy_have_those_freed_that_leave() {
     assert!(!believes(&mut host, stranger));
     assert!(believes(&mut host, *others.last().unwrap()), "the others may have passed it on");
     assert!(!believes(&mut host, first), "there is nothing more to free");
+}
+
+/// A copy leaves, and then something ends that.
+fn asked_is_empty_after(end: impl FnOnce(&mut Host)) -> bool {
+    let mut host = host();
+    let is_asked = |host: &Host| {
+        host.node.leftovers().iter().any(|(table, _)| *table == "copies that others were asked to keep")
+    };
+    host.hear(LEAVING, Message::Drain(DrainMessage::CopyLeaving { object: object() }));
+    assert!(is_asked(&host));
+    end(&mut host);
+    !is_asked(&host)
+}
+
+#[test]
+fn nobody_stays_asked_for_a_copy_that_does_not_leave_any_more() {
+    let reference = RefId { object: object(), owner: ME };
+    assert!(asked_is_empty_after(|host| {
+        host.feed(Event::MemberLeft { node: LEAVING });
+    }));
+    assert!(asked_is_empty_after(|host| {
+        host.hear(LEAVING, Message::HolderRemoved { object: object() });
+    }));
+    assert!(asked_is_empty_after(|host| {
+        host.feed(Event::Released { client: DRIVER, token: 1, reference });
+    }));
+    assert!(!asked_is_empty_after(|host| {
+        host.hear(NodeId(3), Message::HolderRemoved { object: object() });
+    }));
 }

@@ -130,6 +130,7 @@ impl Node {
             self.pulls.copy_added(object, holder);
         } else if !exists && self.owner.owns(object) {
             self.pulls.copy_gone(object, holder);
+            self.moves.copy_goes(object, holder);
         }
     }
 
@@ -168,6 +169,7 @@ impl Node {
     /// No copy of an object is here any more.
     pub(super) fn copy_gone(&mut self, object: ObjectId) {
         self.owner.copy_changed(self.id, object, false, &mut self.effects);
+        self.moves.copy_goes(object, self.id);
         for to in self.copy_owners.take(object) {
             self.effects.push(owner::Effect::Send { to, message: Message::HolderRemoved { object } });
         }

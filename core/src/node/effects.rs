@@ -85,7 +85,10 @@ impl Node {
             Effect::Deliver { client, token, object } => {
                 out.push(Record::Value { token, object, extent: None }.to(client))
             }
-            Effect::DropCopy { holder, object } => self.route(holder, Message::ObjectFree { object }, out),
+            Effect::DropCopy { holder, object } => {
+                self.moves.copy_goes(object, holder);
+                self.route(holder, Message::ObjectFree { object }, out)
+            }
             Effect::MemoryFreed => out.push(Action::Do(Operation::MemoryFreed)),
             Effect::RequestLease { to, lease, class, wait, urgency } => {
                 self.request_lease(to, lease, class, (wait, urgency), out)

@@ -87,6 +87,7 @@ impl Node {
 
     /// A node is dead, even if it was never a member here: nobody owns its objects and tasks any more.
     fn forget_node(&mut self, now: Now, node: NodeId, out: &mut Vec<Action>) {
+        self.moves.node_gone(node);
         self.owner.node_gone(now, node, &mut self.effects);
         self.apply(out);
         self.drop_orphaned_copies(node);

@@ -20,7 +20,7 @@
 //!
 //! | state of a copy that leaves, at the owner | where | enters by | leaves by |
 //! |---|---|---|---|
-//! | asked for | `asked` | `copy_leaves` | `kept`, or when there are too many |
+//! | asked for | `asked` | `copy_leaves` | `kept`, `copy_goes`, `node_gone`, or when there are too many |
 
 use super::Node;
 use crate::event::{Action, Value};
@@ -90,6 +90,24 @@ impl Moves {
         Some(self.asked.remove(&object)?.leaving)
     }
 
+    /// The copy of a node goes: it needs no other one instead.
+    pub(super) fn copy_goes(&mut self, object: ObjectId, node: NodeId) {
+        if let Some(asked) = self.asked.get_mut(&object) {
+            asked.leaving.retain(|leaving| *leaving != node);
+            if asked.leaving.is_empty() {
+                self.asked.remove(&object);
+            }
+        }
+    }
+
+    /// A node is gone, and its copies with it.
+    pub(super) fn node_gone(&mut self, node: NodeId) {
+        self.asked.retain(|_, asked| {
+            asked.leaving.retain(|leaving| *leaving != node);
+            !asked.leaving.is_empty()
+        });
+    }
+
     /// Bytes that are on their way here.
     fn coming_bytes(&self) -> u64 {
         self.under_way.values().map(|offer| offer.len).sum()
@@ -104,8 +122,11 @@ impl Moves {
     }
 
     /// Sizes of tables that must be empty when nothing is under way.
-    pub(super) fn leftovers(&self) -> [(&'static str, usize); 1] {
-        [("copies that are read to be kept", self.under_way.len())]
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
+        [
+            ("copies that are read to be kept", self.under_way.len()),
+            ("copies that others were asked to keep", self.asked.len()),
+        ]
     }
 }
 
