@@ -2,16 +2,19 @@
 //!
 //! The library refuses texts beside times, intervals and truth values in a column of VALUES, which it takes
 //! beside them in a UNION. A literal there stands for a value of the type that the others are written with,
-//! as in PostgreSQL and DuckDB.
+//! as in PostgreSQL and DuckDB. Rows of a table have the types of its columns: the library casts each value
+//! of theirs by itself.
 
 use datafusion::logical_expr::sqlparser::ast::{
-    CastKind, DataType, Expr, Query, SetExpr, TimezoneInfo, TypedString, Value, Values, VisitMut, VisitorMut,
+    CastKind, DataType, Expr, Query, SetExpr, Statement, TimezoneInfo, TypedString, Value, Values, VisitMut,
+    VisitorMut,
 };
 use std::ops::ControlFlow;
 
-/// Writes the literals beside such values as casts to their type, wherever a statement has VALUES.
+/// Writes the literals beside such values as casts to their type, wherever a statement has VALUES that are
+/// not rows of a table.
 pub(super) fn write_types(part: &mut impl VisitMut) {
-    // It never breaks off.
+    // It breaks off at statements whose rows have the types of a table.
     let _whole = part.visit(&mut Writer);
 }
 
@@ -19,6 +22,16 @@ struct Writer;
 
 impl VisitorMut for Writer {
     type Break = ();
+
+    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<()> {
+        // The library gives all VALUES of such a statement the types of the table.
+        let is_of_table = match statement {
+            Statement::Insert(_) => true,
+            Statement::CreateTable(table) => !table.columns.is_empty(),
+            _ => false,
+        };
+        if is_of_table { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         let mut sides = vec![&mut *query.body];
@@ -115,5 +128,34 @@ mod tests {
         );
         let error = session.run("values (date '2024-01-02'), ('tomorrow')").expect_err("a day");
         assert_eq!(error.class(), "ValueError", "{error}");
+    }
+
+    #[test]
+    fn rows_of_a_table_have_the_types_of_its_columns() {
+        let mut session = session_of(&["set timezone = 'Europe/Berlin'"]);
+        for (dtype, values, condition) in [
+            (
+                "timestamp",
+                "(date '2024-01-02'), ('2024-01-03 06:00')",
+                "min(v) = timestamp '2024-01-02 00:00:00' and max(v) = timestamp '2024-01-03 06:00:00'",
+            ),
+            (
+                "timestamptz",
+                "(timestamp '2024-01-02 00:00:00'), ('2024-01-03T06:00:00+02:00')",
+                "min(v) = '2024-01-01T23:00:00Z'::timestamptz and max(v) = '2024-01-03T04:00:00Z'::timestamptz",
+            ),
+            ("text", "(true), ('yes')", "min(v) = 'true' and max(v) = 'yes'"),
+            ("text", "(date '2024-01-02'), ('n/a')", "min(v) = '2024-01-02' and max(v) = 'n/a'"),
+            ("text", "(timestamp '2024-01-02 10:00:00'), ('2024-01-02 6:00')", "min(v) = '2024-01-02 6:00'"),
+        ] {
+            cells(&mut session, &format!("create table made (v {dtype}) as values {values}"));
+            cells(&mut session, &format!("create table filled (v {dtype})"));
+            cells(&mut session, &format!("insert into filled values {values}"));
+            for table in ["made", "filled"] {
+                let query = format!("select {condition} from {table}");
+                assert_eq!(cells(&mut session, &query), [["true"]], "{query} of {dtype}");
+                cells(&mut session, &format!("drop table {table}"));
+            }
+        }
     }
 }
