@@ -3,6 +3,7 @@
 //! The library marks a side of a join as lateral if it finds such a column in it, and does not look into
 //! subqueries: what they read would be taken for columns of a query further out, or of none.
 
+use super::by_name::check_by_name;
 use super::plain::subquery_of;
 use super::plain_names::with_plain_names;
 use super::union_types::of_all_sides;
@@ -37,6 +38,7 @@ impl RelationPlanner for LateralSides {
             }
             other => return Ok(RelationPlanning::Original(Box::new(other))),
         };
+        check_by_name(&plan)?;
         let plan = with_plain_names(of_all_sides(plan)?)?;
         let plan = if plan.all_out_ref_exprs().is_empty() { marked(plan)? } else { plan };
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))

@@ -423,9 +423,12 @@ mod tests {
 
     #[test]
     fn columns_of_one_name_are_refused_by_name_in_subqueries_too() {
-        let query = "select * from (select 1 as a, 2 as a union by name select 1.5 as a) s";
-        let error = sales().run(query).expect_err("several columns of one name");
-        assert!(error.to_string().contains("several columns \"a\" in UNION BY NAME"), "{error}");
+        for from in ["(@) s", "sales, lateral (@) s", "sales cross join lateral (select * from (@) s) l"] {
+            let union = "select 1 as a, 2 as a union by name select 1.5 as a";
+            let query = format!("select * from {from}").replace('@', union);
+            let error = sales().run(&query).expect_err("several columns of one name");
+            assert!(error.to_string().contains("several columns \"a\" in UNION BY NAME"), "{query}: {error}");
+        }
     }
 
     #[test]
