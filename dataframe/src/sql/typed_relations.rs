@@ -41,10 +41,13 @@ impl Visitor for Reasons {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        match &*query.body {
-            SetExpr::SetOperation { .. } => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        }
+        let is_of_pipe = |operator: &PipeOperator| {
+            use PipeOperator::{Except, Intersect, Union};
+            matches!(operator, Except { .. } | Intersect { .. } | Union { .. })
+        };
+        let has_set =
+            matches!(&*query.body, SetExpr::SetOperation { .. }) || query.pipe_operators.iter().any(is_of_pipe);
+        if has_set { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {

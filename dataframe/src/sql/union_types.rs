@@ -446,6 +446,7 @@ mod tests {
                 "6.5",
             ),
             ("select (select sum(x) from (select 1 as x union all select 2.5) s)", "3.5"),
+            ("select sum(x) from (select null as x |> union all (select 2.5)) s", "2.5"),
             ("select sum(y) from (select x + 1 as y from (select 1 as x union all select 2.5) s) w", "5.5"),
         ] {
             assert_eq!(rows_in(&mut session, query), [expected], "{query}");
