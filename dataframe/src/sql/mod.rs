@@ -39,7 +39,7 @@
 //! | plans as texts | `explain` |
 //! | `SUMMARIZE`, `DESCRIBE`, `SHOW TABLES` | `summary`, `with_clauses`, `described` |
 //! | types as SQL names them, those of moments, and those of unions | `type_names`, `zone_types`, `union_types` |
-//! | types and names of the columns of FROM | `typed_relations` |
+//! | types and names of the columns of FROM, and of the sides of unions | `typed_relations`, `union_names` |
 //! | `ORDER BY ALL`, `FETCH FIRST`, `TOP` | `order_all`, `limits` |
 //! | `read_csv(..)` and others in FROM | `file_tables`, `file_lists`, `file_options` |
 //! | files that statements write, and the options of `COPY` | `files`, `copies` |
@@ -135,6 +135,7 @@ mod times;
 mod type_names;
 mod typed_relations;
 mod understood;
+mod union_names;
 mod union_types;
 mod unknown_keys;
 mod value_names;

@@ -8,6 +8,7 @@
 use super::float_decimals::{decimal, have_room};
 use super::plans::{columns, projection};
 use super::sides_with_moments::{is_set_operation, joined, types_of, united};
+use super::union_names::with_names;
 use crate::error::Result;
 use crate::value::is_text;
 use arrow::datatypes::DataType;
@@ -52,7 +53,9 @@ fn typed(plan: LogicalPlan, mut has_other_types: bool) -> EngineResult<Transform
         let before = Arc::clone(node.schema());
         // Days begin on the clock of the moments beside them, which the library does not know.
         let changed = match node {
-            LogicalPlan::Union(union) => united(union)?.transform_data(with_types)?,
+            LogicalPlan::Union(union) => {
+                united(union)?.transform_data(with_types)?.transform_data(with_names)?
+            }
             LogicalPlan::Dml(made) if has_other_types => inserted(made)?,
             LogicalPlan::Join(join) if is_set_operation(&join) => {
                 joined(join)?.transform_data(with_left_types)?
