@@ -21,7 +21,12 @@ const COUNTED: &str = "__tharsis_counted";
 
 /// Gives the left side of a set operation a name by which its plan is found.
 pub(super) fn mark_counted(left: &mut SetExpr) -> Result<()> {
-    let template = format!("SELECT * FROM (SELECT 1) AS {COUNTED}");
+    mark(left, COUNTED)
+}
+
+/// Makes a table with a name of rows.
+pub(super) fn mark(rows: &mut SetExpr, name: &str) -> Result<()> {
+    let template = format!("SELECT * FROM (SELECT 1) AS {name}");
     let parsed = Parser::parse_sql(&GenericDialect {}, &template);
     let mut parsed = parsed.map_err(|error| Error::Internal(error.to_string()))?;
     let side = match parsed.first_mut() {
@@ -29,9 +34,9 @@ pub(super) fn mark_counted(left: &mut SetExpr) -> Result<()> {
         _ => None,
     };
     let Some(side) = side else { return Err(Error::Internal(format!("{template} has no table"))) };
-    std::mem::swap(&mut *side.body, left);
+    std::mem::swap(&mut *side.body, rows);
     if let Some(Statement::Query(query)) = parsed.pop() {
-        *left = *query.body;
+        *rows = *query.body;
     }
     Ok(())
 }

@@ -44,14 +44,14 @@ pub(super) fn refused(statement: &mut Statement) -> Option<(Error, Span)> {
 }
 
 /// Writes the relations of a statement in the form in which they are planned, behind all other forms.
-pub(super) fn write_relations(statement: &mut Statement) {
+pub(super) fn write_relations(statement: &mut Statement) -> Result<()> {
     match statement {
         Statement::Statement(statement) => write_parentheses(&mut **statement),
         Statement::CopyTo(copy) => match &mut copy.source {
             CopyToSource::Query(query) => write_parentheses(&mut **query),
-            CopyToSource::Relation(_) => {}
+            CopyToSource::Relation(_) => Ok(()),
         },
         Statement::Explain(explain) => write_relations(&mut explain.statement),
-        Statement::CreateExternalTable(_) | Statement::Reset(_) => {}
+        Statement::CreateExternalTable(_) | Statement::Reset(_) => Ok(()),
     }
 }

@@ -38,7 +38,7 @@
 //! | tables that statements make and change, and their keys | `session_table`, `change`, `keys` |
 //! | plans as texts | `explain` |
 //! | `SUMMARIZE`, `DESCRIBE`, `SHOW TABLES` | `summary`, `with_clauses`, `described` |
-//! | types as SQL names them, those of moments, and those of unions | `type_names`, `zone_types`, `union_types` |
+//! | types as SQL names them, those of moments, of unions, and of recursive queries | `type_names`, `zone_types`, `union_types`, `recursive_types` |
 //! | types and names of the columns of FROM, and of the sides of unions | `typed_relations`, `union_names` |
 //! | `ORDER BY ALL`, `FETCH FIRST`, `TOP` | `order_all`, `limits` |
 //! | `read_csv(..)` and others in FROM | `file_tables`, `file_lists`, `file_options` |
@@ -115,6 +115,7 @@ mod plain_names;
 mod plans;
 mod reads;
 mod reasons;
+mod recursive_types;
 mod row_texts;
 mod same_rows;
 mod secrets;
@@ -285,7 +286,7 @@ fn prepared(state: &SessionState, text: &str, letters: &Letters, doubles: &Doubl
     if let Some((error, span)) = forms::refused(&mut statement) {
         return Err(mistakes::at(error, span, text, state));
     }
-    forms::write_relations(&mut statement);
+    forms::write_relations(&mut statement)?;
     Ok(statement)
 }
 
@@ -336,6 +337,7 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
         }
     };
     by_name::check_by_name(&plan)?;
+    recursive_types::check_parts(&plan)?;
     let plan = described::without_tags(described::in_sql(plan)?)?;
     let plan = plain_names::with_plain_names(order_all::by_columns(plan)?)?;
     levels::check_levels(&plan)?;

@@ -9,7 +9,9 @@
 use super::by_name::check_by_name;
 use super::namesakes::plain_name;
 use super::plain_names::with_plain_names;
+use super::recursive_types::mark_parts;
 use super::union_types::of_all_sides;
+use crate::error::{Error, Result};
 use datafusion::common::Result as EngineResult;
 use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
@@ -22,11 +24,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Writes the relations of a part of a statement in parentheses if it has set operations or hidden names.
-pub(super) fn write_parentheses(part: &mut (impl Visit + VisitMut)) {
-    if Visit::visit(&*part, &mut Reasons).is_break() {
-        // It never breaks off.
-        let _whole = VisitMut::visit(part, &mut Relations);
+pub(super) fn write_parentheses(part: &mut (impl Visit + VisitMut)) -> Result<()> {
+    if Visit::visit(&*part, &mut Reasons).is_continue() {
+        return Ok(());
     }
+    VisitMut::visit(part, &mut Relations).break_value().map_or(Ok(()), Err)
 }
 
 /// The planner of relations in parentheses.
@@ -45,8 +47,8 @@ impl Visitor for Reasons {
             use PipeOperator::{Except, Intersect, Union};
             matches!(operator, Except { .. } | Intersect { .. } | Union { .. })
         };
-        let has_set =
-            matches!(&*query.body, SetExpr::SetOperation { .. }) || query.pipe_operators.iter().any(is_of_pipe);
+        let has_set = matches!(&*query.body, SetExpr::SetOperation { .. })
+            || query.pipe_operators.iter().any(is_of_pipe);
         if has_set { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
@@ -66,14 +68,21 @@ impl Visitor for Reasons {
 struct Relations;
 
 impl VisitorMut for Relations {
-    type Break = ();
+    type Break = Error;
 
-    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        match mark_parts(query) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         select.from.iter_mut().for_each(write_all);
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
         for operator in &mut query.pipe_operators {
             if let PipeOperator::Join(join) = operator {
                 write(&mut join.relation);
@@ -82,7 +91,7 @@ impl VisitorMut for Relations {
         ControlFlow::Continue(())
     }
 
-    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
         if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
             write_all(table_with_joins);
         }
