@@ -18,7 +18,7 @@ use datafusion::logical_expr::logical_plan::Join;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Distinct, DmlStatement, Expr, ExprSchemable, LogicalPlan, Union, WriteOp, cast,
+    Distinct, DmlStatement, Expr, ExprSchemable, LogicalPlan, Projection, Union, WriteOp, cast,
 };
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ fn typed(plan: LogicalPlan, mut has_other_types: bool) -> EngineResult<Transform
             LogicalPlan::Union(union) => {
                 united(union)?.transform_data(with_types)?.transform_data(with_names)?
             }
-            LogicalPlan::Dml(made) if has_other_types => inserted(made)?,
+            LogicalPlan::Dml(made) if has_other_types => of_table(made)?,
             LogicalPlan::Join(join) if is_set_operation(&join) => {
                 joined(join)?.transform_data(with_left_types)?
             }
@@ -67,22 +67,30 @@ fn typed(plan: LogicalPlan, mut has_other_types: bool) -> EngineResult<Transform
     })
 }
 
-/// Rows that are inserted, which have the types of the table. They were planned as if they had those of their
-/// first side.
-fn inserted(mut made: DmlStatement) -> EngineResult<Transformed<LogicalPlan>> {
-    if !matches!(made.op, WriteOp::Insert(_)) {
-        return Ok(Transformed::yes(LogicalPlan::Dml(made)));
-    }
+/// Rows that are inserted, or values of an update, which have the types of the table. They were planned as if
+/// they had those of their first side.
+fn of_table(mut made: DmlStatement) -> EngineResult<Transformed<LogicalPlan>> {
     let target = made.target.schema();
-    let types = made
-        .input
-        .schema()
-        .fields()
-        .iter()
-        .zip(target.fields())
-        .map(|(own, field)| Some(field.data_type()).filter(|dtype| *dtype != own.data_type()).cloned());
-    let types: Vec<Option<DataType>> = types.collect();
-    made.input = cast_to(made.input, &types)?;
+    let input = Arc::unwrap_or_clone(made.input);
+    made.input = match (&made.op, input) {
+        (WriteOp::Insert(_), rows) => {
+            let fields = rows.schema().fields().iter().zip(target.fields());
+            let types = fields.map(|(own, field)| {
+                Some(field.data_type()).filter(|dtype| *dtype != own.data_type()).cloned()
+            });
+            let types: Vec<Option<DataType>> = types.collect();
+            cast_to(Arc::new(rows), &types)?
+        }
+        (WriteOp::Update, LogicalPlan::Projection(Projection { expr, input, .. })) => {
+            let values = expr.into_iter().zip(target.fields()).map(|(value, field)| {
+                let value = value.unalias().cast_to(field.data_type(), input.schema())?;
+                Ok(value.alias(field.name()))
+            });
+            let values = values.collect::<EngineResult<Vec<Expr>>>()?;
+            projection(values, input)?
+        }
+        (_, rows) => Arc::new(rows),
+    };
     Ok(Transformed::yes(LogicalPlan::Dml(made)))
 }
 
@@ -544,6 +552,15 @@ mod tests {
         }
         let rows = rows_in(&mut session, "select a, (b * 2)::bigint from n order by a");
         assert_eq!(rows, ["1 4", "2 5", "3 6", "4 7"]);
+        cells(
+            &mut session,
+            "update n set a = (select 8 as x union all select 9.5 order by 1 limit 1) where a < 3",
+        );
+        cells(&mut session, "insert into n values (5, 4)");
+        assert_eq!(
+            rows_in(&mut session, "select a, (b * 2)::bigint from n order by a, b"),
+            ["3 6", "4 7", "5 8", "8 4", "8 5"]
+        );
     }
 
     fn union_of(values: [ScalarValue; 3]) -> LogicalPlan {
