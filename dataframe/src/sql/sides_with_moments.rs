@@ -60,9 +60,12 @@ pub(super) fn joined(mut join: Join) -> EngineResult<Transformed<LogicalPlan>> {
     if is_of_rows {
         let of_left: Vec<Option<DataType>> = types.iter().map(|[left, _]| left.clone()).collect();
         join.left = with_types(join.left, &of_left)?;
+        let of_right: Vec<Option<DataType>> = types.into_iter().map(|[_, right]| right).collect();
+        join.right = with_types(join.right, &of_right)?;
+        return LogicalPlan::Join(join).recompute_schema().map(Transformed::yes);
     }
     for ((left, right), [of_left, of_right]) in join.on.iter_mut().zip(types) {
-        if let Some(dtype) = of_left.filter(|_| !is_of_rows) {
+        if let Some(dtype) = of_left {
             cast(left, dtype);
         }
         if let Some(dtype) = of_right {

@@ -223,11 +223,8 @@ fn with_left_types(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> 
         }
         rows => cast_to(Arc::new(rows), &types)?,
     };
-    for ((_, right), dtype) in join.on.iter_mut().zip(types) {
-        if let Some(dtype) = dtype {
-            *right = cast(std::mem::take(right), dtype);
-        }
-    }
+    // Rows that are counted are equal as values of these types.
+    join.right = cast_to(join.right, &types)?;
     LogicalPlan::Join(join).recompute_schema().map(Transformed::yes)
 }
 
@@ -424,6 +421,12 @@ mod tests {
                  intersect select 9007199254740992.0",
                 "Float64",
                 "count(*) = 1",
+            ),
+            (
+                "select column1 as x from (values (9007199254740992.0), (9007199254740992.0)) v
+                 intersect all select column1 from (values (9007199254740993), (9007199254740992)) w",
+                "Float64",
+                "count(*) = 2",
             ),
             ("select 'a' as x except select 'b'", "Utf8", "max(x || 'c') = 'ac'"),
         ] {
