@@ -39,6 +39,7 @@
 //! | plans as texts | `explain` |
 //! | `SUMMARIZE`, `DESCRIBE`, `SHOW TABLES` | `summary`, `with_clauses`, `described` |
 //! | types as SQL names them, those of moments, of unions, and of recursive queries | `type_names`, `zone_types`, `union_types`, `recursive_types` |
+//! | parameters without a type in unions | `untyped_sides` |
 //! | types and names of the columns of FROM, and of the sides of unions | `typed_relations`, `union_names` |
 //! | `ORDER BY ALL`, `FETCH FIRST`, `TOP` | `order_all`, `limits` |
 //! | `read_csv(..)` and others in FROM | `file_tables`, `file_lists`, `file_options` |
@@ -139,6 +140,7 @@ mod understood;
 mod union_names;
 mod union_types;
 mod unknown_keys;
+mod untyped_sides;
 mod value_names;
 mod value_rows;
 mod watched;

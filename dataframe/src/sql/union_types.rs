@@ -9,6 +9,7 @@ use super::float_decimals::{decimal, have_room};
 use super::plans::{columns, projection};
 use super::sides_with_moments::{is_set_operation, joined, types_of, united};
 use super::union_names::with_names;
+use super::untyped_sides::check_parameters;
 use crate::error::Result;
 use crate::value::is_text;
 use arrow::datatypes::DataType;
@@ -146,6 +147,7 @@ fn with_types(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
     let LogicalPlan::Union(Union { inputs, schema }) = node else { return Ok(Transformed::no(node)) };
     let sides = inputs.iter().map(|side| known_types(side));
     let mut sides = sides.collect::<EngineResult<Vec<Vec<Option<DataType>>>>>()?;
+    check_parameters(&inputs, &sides)?;
     for column in 0..schema.fields().len() {
         with_literals(column, &inputs, &mut sides);
     }
