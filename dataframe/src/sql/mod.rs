@@ -48,7 +48,7 @@
 //! | the order of rows | `order` |
 //! | results that have no room | `overflow` |
 //! | truth values of rows that move | `moving_rows` |
-//! | decimals that are rounded, those of files, and those beside floats | `digits`, `file_decimals`, `float_decimals` |
+//! | decimals that are rounded, those of files, and those beside floats | `digits`, `file_decimals`, `float_decimals`, `union_literals` |
 //! | rows as texts | `row_texts` |
 //! | mistakes, with their places in the text | `mistakes`, `placed`, `marks`, `words` |
 //! | reasons of the library in other words, near names | `reasons`, `near` |
@@ -137,6 +137,7 @@ mod times;
 mod type_names;
 mod typed_relations;
 mod understood;
+mod union_literals;
 mod union_names;
 mod union_types;
 mod unknown_keys;

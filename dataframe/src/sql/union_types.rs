@@ -5,16 +5,16 @@
 //! a union has the types of its rows before them. `INTERSECT` and `EXCEPT` keep the types of their first side
 //! in the library; here they have those of a union of both sides.
 
-use super::float_decimals::{decimal, have_room};
 use super::plans::{columns, projection};
 use super::sides_with_moments::{is_set_operation, joined, types_of, united};
+use super::union_literals::with_literals;
 use super::union_names::with_names;
 use super::untyped_sides::check_parameters;
 use crate::error::Result;
 use crate::value::is_text;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeContainer, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue};
+use datafusion::common::{DFSchema, Result as EngineResult};
 use datafusion::logical_expr::logical_plan::Join;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::utils::merge_schema;
@@ -144,19 +144,20 @@ fn read_around(expr: Expr, around: &DFSchema) -> EngineResult<Transformed<Expr>>
 
 /// A union with the types of all its sides. The library casts the sides to them, but floats to decimals.
 fn with_types(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
-    let LogicalPlan::Union(Union { inputs, schema }) = node else { return Ok(Transformed::no(node)) };
+    let LogicalPlan::Union(Union { mut inputs, schema }) = node else { return Ok(Transformed::no(node)) };
     let sides = inputs.iter().map(|side| known_types(side));
     let mut sides = sides.collect::<EngineResult<Vec<Vec<Option<DataType>>>>>()?;
     check_parameters(&inputs, &sides)?;
+    let mut is_new = false;
     for column in 0..schema.fields().len() {
-        with_literals(column, &inputs, &mut sides);
+        is_new |= with_literals(column, &mut inputs, &mut sides)?;
     }
     let meant = (0..schema.fields().len()).map(|column| {
         let types = sides.iter().map(|side| side.get(column)?.as_ref());
         of_all(&types.collect::<Option<Vec<&DataType>>>()?)
     });
     let meant: Vec<Option<DataType>> = meant.collect();
-    let (mut with_casts, mut is_new) = (Vec::new(), false);
+    let mut with_casts = Vec::new();
     for (side, types) in inputs.into_iter().zip(sides) {
         let own = types_of(&side);
         let to = types.into_iter().zip(own).zip(&meant).map(|((dtype, own), meant)| {
@@ -186,28 +187,6 @@ fn with_types(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
     let schema = Arc::new(DFSchema::new_with_metadata(fields, schema.metadata().clone())?);
     let union = LogicalPlan::Union(Union { inputs: with_casts, schema });
     Ok(Transformed::new_transformed(union, is_new))
-}
-
-/// Gives literals of sides the types of the decimals that they are written as, if all floats of a column are
-/// literals beside decimals.
-fn with_literals(column: usize, inputs: &[Arc<LogicalPlan>], sides: &mut [Vec<Option<DataType>>]) {
-    let types = || sides.iter().map(|side| side.get(column)?.as_ref());
-    let decimals: Vec<&DataType> = types().flatten().filter(|dtype| dtype.is_decimal()).collect();
-    let floats = inputs.iter().zip(types()).filter(|(_, dtype)| dtype.is_some_and(DataType::is_floating));
-    let literals: Option<Vec<ScalarValue>> = floats.map(|(side, _)| literal(side, column)).collect();
-    let Some(literals) = literals.filter(|literals| !decimals.is_empty() && have_room(&decimals, literals))
-    else {
-        return;
-    };
-    let floats = sides.iter_mut().filter_map(|side| side.get_mut(column)?.as_mut());
-    let floats = floats.filter(|dtype| dtype.is_floating());
-    floats.zip(literals).for_each(|(dtype, literal)| *dtype = literal.data_type());
-}
-
-/// The decimal that a column of a side is written as.
-fn literal(side: &LogicalPlan, column: usize) -> Option<ScalarValue> {
-    let LogicalPlan::Projection(side) = side else { return None };
-    decimal(&side.expr.get(column)?.clone().unalias_nested().data)
 }
 
 /// `INTERSECT` or `EXCEPT`, whose rows are those of the left side, with the types of both sides.
