@@ -27,7 +27,7 @@
 //! | lists where texts are wanted | `lists` |
 //! | joins: where they stand, those of other databases, and those without a condition | `joins` |
 //! | settings | `settings` |
-//! | texts in `VALUES` | `value_rows` |
+//! | texts, and decimals beside floats, in `VALUES` | `value_rows`, `value_numbers` |
 //! | names of columns in other letters | `letters`, `column_names` |
 //! | keys that are no columns | `unknown_keys` |
 //! | columns that are named behind a `*` | `stars` |
@@ -143,6 +143,7 @@ mod union_types;
 mod unknown_keys;
 mod untyped_sides;
 mod value_names;
+mod value_numbers;
 mod value_rows;
 mod watched;
 mod with_clauses;

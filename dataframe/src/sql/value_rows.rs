@@ -5,6 +5,7 @@
 //! as in PostgreSQL and DuckDB. Rows of a table have the types of its columns: the library casts each value
 //! of theirs by itself.
 
+use super::value_numbers::write_numbers;
 use datafusion::logical_expr::sqlparser::ast::{
     CastKind, DataType, Expr, Query, SetExpr, Statement, TimezoneInfo, TypedString, Value, Values, VisitMut,
     VisitorMut,
@@ -49,6 +50,8 @@ impl VisitorMut for Writer {
 fn write(values: &mut Values) {
     let width = values.rows.first().map_or(0, |row| row.content.len());
     for column in 0..width {
+        let numbers = values.rows.iter_mut().filter_map(|row| row.content.get_mut(column));
+        write_numbers(&mut numbers.collect::<Vec<_>>());
         let written = values.rows.iter().filter_map(|row| written_type(row.content.get(column)?));
         // A day beside a time is one, and a time beside a moment.
         let Some(data_type) = written.max_by_key(|dtype| rank(dtype)).cloned() else { continue };
