@@ -5,7 +5,7 @@
 //! the control store knows the hash of the job and the nodes that hold it. What fails is tried again for as
 //! long as the job lives. A node that must start a worker of a job that it does not know asks for both,
 //! fetches the bytes over the transfer port unless it has them already (a driver here may run the same
-//! program, or the node itself: [`OwnProgram`]), checks the hash, keeps the file in its session folder and
+//! program, or the node itself: `OwnProgram`), checks the hash, keeps the file in its session folder and
 //! is a holder from then on. Programs are looked up and fetched independently, each once at a time.
 //!
 //! The hash of a job has a table of its own, because it is known only after the job was registered; refused:
