@@ -171,8 +171,8 @@ const TRAVELLING: &[(&str, &str)] =
 /// and workers.
 const PLACED: &str = "-Clink-arg=-no-pie";
 
-/// The program that lies elsewhere in each of its processes, as those of users do: an address that one process
-/// hands to another leads nowhere in it.
+/// The program that lies elsewhere in each of its processes, as those of users do: an address that one
+/// process hands to another leads nowhere in it.
 const MOVED: (&str, &str) = ("tharsis-cluster-tests", "cluster");
 
 /// Files that only a form has. Cargo does not know them, because reading a crate names no files to it; so the

@@ -1,8 +1,8 @@
 //! Names of the columns of the sides of unions.
 //!
 //! The library joins nested unions into one, and gives each side of the inner union the casts of all its
-//! columns, by name. A side with other names has none of these columns, or others. So all sides have the names
-//! of the union, by position.
+//! columns, by name. A side with other names has none of these columns, or others. So all sides have the
+//! names of the union, by position.
 
 use super::plans::{columns, projection};
 use datafusion::common::Result as EngineResult;
