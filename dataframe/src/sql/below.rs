@@ -1,9 +1,9 @@
 //! Columns that a projection computes below an operator which cannot have their values itself.
 
-use super::dependent;
-use super::floats;
 use super::plans::{columns, projection};
-use super::reads::depends;
+use super::subqueries::dependent;
+use super::subqueries::reads::depends;
+use super::values::floats;
 use crate::frame::HIDDEN;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, Result as EngineResult};

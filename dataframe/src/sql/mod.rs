@@ -4,156 +4,49 @@
 //! |---|---|
 //! | statements of a session | `session`, `watched` |
 //! | the states that statements are planned in | `states` |
-//! | clauses that are refused or written in another way | `understood`, `forms` |
-//! | subqueries in orders, windows, joins and sets of groups | `asked`, `grouped` |
-//! | orders by keys whose bounds nobody knows | `sort_keys` |
-//! | subqueries that depend on the row around them | `dependent`, `laterals`, `combinations`, `combined_joins`, `plain`, `reads`, `same_rows` |
-//! | rows around subqueries that are made once | `materialized` |
-//! | `CROSS APPLY` and `OUTER APPLY` | `applies` |
-//! | lateral queries that the library does not mark as such | `lateral_sides` |
-//! | floats of files and of results | `floats` |
-//! | rows of frames, whose plans stay as they are | `frame_rows` |
-//! | names of conditions over subqueries, and of casts | `distinct_names`, `name_texts` |
-//! | names of values | `labels`, `value_names`, `base_columns`, `plain_names` |
-//! | columns of one name | `namesakes`, `by_name` |
-//! | several `*` in one list of columns | `several_stars` |
-//! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
-//! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
 //! | columns and expressions of plans | `plans` |
-//! | times as texts, and lengths of time beside numbers | `times`, `interval_operators` |
-//! | statements that have no times or no decimals | `timeless` |
-//! | days and readings of a clock beside moments | `clocks`, `moment_types`, `sides_with_moments` |
-//! | lists where texts are wanted | `lists` |
-//! | joins: where they stand, those of other databases, and those without a condition | `joins` |
 //! | settings | `settings` |
-//! | texts, and decimals beside floats, in `VALUES` | `value_rows`, `value_numbers` |
-//! | names of columns in other letters | `letters`, `column_names` |
-//! | keys that are no columns | `unknown_keys` |
-//! | columns that are named behind a `*` | `stars` |
-//! | fields of columns behind the names of tables | `fields` |
-//! | names of rows that are compared with a value | `compared_names` |
-//! | the bound on subqueries within each other | `levels` |
 //! | the bound on operators within each other | `depth` |
-//! | tables that statements make and change, and their keys | `session_table`, `change`, `keys` |
-//! | plans as texts | `explain` |
-//! | `SUMMARIZE`, `DESCRIBE`, `SHOW TABLES` | `summary`, `with_clauses`, `described` |
-//! | types as SQL names them, those of moments, of unions, and of recursive queries | `type_names`, `zone_types`, `union_types`, `recursive_types` |
-//! | parameters without a type in unions | `untyped_sides` |
-//! | types and names of the columns of FROM, and of the sides of unions | `typed_relations`, `union_names` |
-//! | `ORDER BY ALL`, `FETCH FIRST`, `TOP` | `order_all`, `limits` |
-//! | `read_csv(..)` and others in FROM | `file_tables`, `file_lists`, `file_options` |
-//! | files that statements write, and the options of `COPY` | `files`, `copies` |
-//! | tables that a session has not | `missing_tables` |
-//! | the order of rows | `order` |
-//! | results that have no room | `overflow` |
-//! | truth values of rows that move | `moving_rows` |
-//! | decimals that are rounded, those of files, and those beside floats | `digits`, `file_decimals`, `float_decimals`, `union_literals` |
-//! | rows as texts | `row_texts` |
-//! | mistakes, with their places in the text | `mistakes`, `placed`, `marks`, `words` |
-//! | reasons of the library in other words, near names | `reasons`, `near` |
-//! | words of other databases, and what stands for them | `meant` |
-//! | parts of statements that errors do not show | `secrets` |
+//! | mistakes, with their places in the text | `words` |
 //! | the dialect of runners of tests | `text` |
+//! | names in statements, and those of columns | `names` |
+//! | queries within queries | `subqueries` |
+//! | values as SQL has them: types, times, numbers and texts | `values` |
+//! | clauses and statements that the library has not, or has in another way | `clauses` |
+//! | tables, files and what statements do to them | `tables` |
+//! | mistakes in statements, told in words of SQL | `faults` |
 
-mod applies;
-mod asked;
-mod base_columns;
 mod below;
-mod by_name;
-mod change;
-mod clocks;
-mod column_names;
-mod combinations;
-mod combined_joins;
-mod compared_names;
-mod copies;
-mod counted_sets;
-mod dependent;
+mod clauses;
 mod depth;
-mod described;
-mod digits;
-mod distinct_from;
-mod distinct_names;
-mod explain;
-mod fields;
-mod file_decimals;
-mod file_lists;
-mod file_options;
-mod file_tables;
-mod files;
-mod float_decimals;
-mod floats;
-mod forms;
-mod frame_rows;
-mod grouped;
-mod interval_operators;
-mod joins;
-mod keys;
-mod labels;
-mod lateral_sides;
-mod laterals;
-mod letters;
-mod levels;
-mod limits;
-mod lists;
-mod marks;
-mod materialized;
-mod meant;
-mod missing_tables;
-mod mistakes;
-mod moment_types;
-mod moving_rows;
-mod name_texts;
-mod namesakes;
-mod near;
-mod order;
-mod order_all;
-mod overflow;
-mod placed;
-mod plain;
-mod plain_names;
+mod faults;
+mod names;
 mod plans;
-mod reads;
-mod reasons;
-mod recursive_types;
-mod row_texts;
-mod same_rows;
-mod secrets;
 mod session;
-mod session_table;
 mod settings;
-mod several_stars;
-mod sides_with_moments;
 #[cfg(test)]
 mod small_tables;
-mod sort_keys;
-mod stars;
 mod states;
-mod summary;
+mod subqueries;
+mod tables;
 mod text;
-mod timeless;
-mod times;
-mod type_names;
-mod typed_relations;
-mod understood;
-mod union_literals;
-mod union_names;
-mod union_types;
-mod unknown_keys;
-mod untyped_sides;
-mod value_names;
-mod value_numbers;
-mod value_rows;
+mod values;
 mod watched;
-mod with_clauses;
 mod words;
-mod zone_types;
 
-use self::letters::Letters;
-use self::namesakes::Doubles;
+use self::clauses::{described, explain, forms, order, order_all, summary, understood};
+use self::faults::mistakes;
+use self::names::letters::Letters;
+use self::names::namesakes::Doubles;
+use self::names::{by_name, letters, namesakes, plain_names, several_stars, stars};
 pub use self::session::{SqlAnswer, SqlSession};
-pub use text::{sql_line, sql_stream};
+use self::subqueries::{asked, levels, materialized};
+use self::tables::{copies, frame_rows};
+pub use self::text::{sql_line, sql_stream};
+use self::values::{
+    clocks, digits, float_decimals, floats, lists, overflow, recursive_types, times, union_types, zone_types,
+};
 
 use crate::engine::{Settings, block_on, on_deep_stack, session};
 use crate::error::{Error, Result};

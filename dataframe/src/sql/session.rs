@@ -1,8 +1,15 @@
 //! A session: tables, views and settings that live from one statement to the next.
 
-use super::change::{self, Change};
-use super::session_table::SessionTable;
-use super::{explain, files, frame_rows, keys, namesakes, row_texts, settings, states};
+use super::clauses::explain;
+use super::names::namesakes;
+use super::settings;
+use super::states;
+use super::tables::change::{self, Change};
+use super::tables::files;
+use super::tables::frame_rows;
+use super::tables::keys;
+use super::tables::session_table::SessionTable;
+use super::values::row_texts;
 use crate::engine::{block_on, block_on_deep, on_deep_stack, unless_cancelled};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, plan_stages_in};
@@ -96,7 +103,7 @@ impl SqlSession {
     fn new(partitions: usize, executor: Option<Arc<dyn Executor>>) -> SqlSession {
         let context = SessionContext::new_with_state(states::of_session(partitions));
         // A list of planners takes another one always.
-        let _known = super::file_tables::known_to(&context);
+        let _known = super::tables::file_tables::known_to(&context);
         let lower_names = HashMap::new();
         SqlSession { context, executor, progress: None, part_rows_min: PART_ROWS_MIN, lower_names }
     }
@@ -175,7 +182,8 @@ impl SqlSession {
         let state = self.context.state();
         let plan = block_on_deep(unless_cancelled(super::logical(&state, statement)))?;
         let may_drop = matches!(plan, LogicalPlan::Ddl(_));
-        let answer = self.answer(plan).map_err(|error| super::mistakes::of_run(error, statement, &state))?;
+        let answer =
+            self.answer(plan).map_err(|error| super::faults::mistakes::of_run(error, statement, &state))?;
         if may_drop {
             self.forget_lower_names()?;
         }
@@ -240,8 +248,8 @@ impl SqlSession {
                 let typed = block_on_deep(async {
                     let frame = self.context.execute_logical_plan(plan).await?;
                     // Its parameters have values and types now.
-                    let plan = super::union_types::of_all_sides(frame.into_unoptimized_plan())?;
-                    let plan = super::floats::as_of_frames(plan)?;
+                    let plan = super::values::union_types::of_all_sides(frame.into_unoptimized_plan())?;
+                    let plan = super::values::floats::as_of_frames(plan)?;
                     super::with_frames(super::typed(plan)?)
                 });
                 self.answer(typed?)

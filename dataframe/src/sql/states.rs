@@ -1,6 +1,9 @@
 //! The states that statements are planned in: those of frames, with the planners that SQL needs.
 
-use super::{interval_operators, lateral_sides, typed_relations, zone_types};
+use super::subqueries::lateral_sides;
+use super::values::interval_operators;
+use super::values::typed_relations;
+use super::values::zone_types;
 use crate::engine::{Settings, answer_all_queries, built, config, parts};
 use crate::read::json_lines::JsonLinesFactory;
 use datafusion::execution::registry::FunctionRegistry;

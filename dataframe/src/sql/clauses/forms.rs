@@ -1,0 +1,57 @@
+//! Forms of statements that are written in another way before the rest looks at them.
+
+use super::distinct_from::end_operands;
+use super::joins;
+use crate::error::{Error, Result};
+use crate::sql::depth::flatten;
+use crate::sql::names::fields::write_fields;
+use crate::sql::names::labels::write_labels;
+use crate::sql::names::namesakes::{Doubles, write_tags};
+use crate::sql::names::stars::write_names;
+use crate::sql::subqueries::applies::as_laterals;
+use crate::sql::values::typed_relations::write_parentheses;
+use crate::sql::values::value_rows::write_types;
+use datafusion::logical_expr::sqlparser::ast::{Visit, VisitMut};
+use datafusion::logical_expr::sqlparser::tokenizer::Span;
+use datafusion::sql::parser::{CopyToSource, Statement};
+
+/// Writes conditions, joins, VALUES, fields, names behind `*` and names of values in the forms that planning
+/// wants.
+pub(in crate::sql) fn write_forms(statement: &mut (impl Visit + VisitMut), doubles: &Doubles) -> Result<()> {
+    flatten(statement)?;
+    end_operands(statement)?;
+    joins::write_operators(statement);
+    as_laterals(statement);
+    write_types(statement);
+    write_names(statement)?;
+    write_fields(statement);
+    write_labels(statement);
+    write_tags(statement, doubles);
+    Ok(())
+}
+
+/// The part of a statement that is refused as it is written, and its place.
+pub(in crate::sql) fn refused(statement: &mut Statement) -> Option<(Error, Span)> {
+    match statement {
+        Statement::Statement(statement) => joins::refused(&mut **statement),
+        Statement::CopyTo(copy) => match &mut copy.source {
+            CopyToSource::Query(query) => joins::refused(&mut **query),
+            CopyToSource::Relation(_) => None,
+        },
+        Statement::Explain(explain) => refused(&mut explain.statement),
+        Statement::CreateExternalTable(_) | Statement::Reset(_) => None,
+    }
+}
+
+/// Writes the relations of a statement in the form in which they are planned, behind all other forms.
+pub(in crate::sql) fn write_relations(statement: &mut Statement) -> Result<()> {
+    match statement {
+        Statement::Statement(statement) => write_parentheses(&mut **statement),
+        Statement::CopyTo(copy) => match &mut copy.source {
+            CopyToSource::Query(query) => write_parentheses(&mut **query),
+            CopyToSource::Relation(_) => Ok(()),
+        },
+        Statement::Explain(explain) => write_relations(&mut explain.statement),
+        Statement::CreateExternalTable(_) | Statement::Reset(_) => Ok(()),
+    }
+}

@@ -1,0 +1,27 @@
+//! Clauses and statements that the library has not, or has in another way.
+//!
+//! | concern | module |
+//! |---|---|
+//! | clauses that are refused or written in another way | `understood`, `forms` |
+//! | orders by keys whose bounds nobody knows | `sort_keys` |
+//! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
+//! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
+//! | joins: where they stand, those of other databases, and those without a condition | `joins` |
+//! | plans as texts | `explain` |
+//! | `SUMMARIZE`, `DESCRIBE`, `SHOW TABLES` | `summary`, `with_clauses`, `described` |
+//! | `ORDER BY ALL`, `FETCH FIRST`, `TOP` | `order_all`, `limits` |
+//! | the order of rows | `order` |
+
+pub(super) mod counted_sets;
+pub(super) mod described;
+pub(super) mod distinct_from;
+pub(super) mod explain;
+pub(super) mod forms;
+pub(super) mod joins;
+pub(super) mod limits;
+pub(super) mod order;
+pub(super) mod order_all;
+pub(super) mod sort_keys;
+pub(super) mod summary;
+pub(super) mod understood;
+pub(super) mod with_clauses;

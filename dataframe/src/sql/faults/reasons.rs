@@ -1,0 +1,577 @@
+//! Reasons of the library in words of its users: no syntax tree, none of its own names, and near names only.
+
+use super::marks::Mark;
+use super::meant::{instead_of, no_function, no_function_in_from};
+use super::near::{near, near_text};
+use super::secrets::hidden;
+use crate::error::{Error, nearest, quoted};
+use crate::sql::names::namesakes::{of_one_name, plain_error};
+use crate::sql::tables::file_tables::{NAMES, are_known_to};
+use crate::sql::values::type_names::{in_sql, type_names};
+use crate::sql::words::Words;
+use crate::sql_place::SqlPlace;
+use datafusion::execution::SessionState;
+
+/// A mistake in other words, and the part of the statement that it is about.
+pub(in crate::sql) struct Told {
+    pub(in crate::sql) error: Error,
+    pub(in crate::sql) mark: Option<Mark>,
+}
+
+impl Told {
+    fn plain(error: Error) -> Told {
+        Told { error, mark: None }
+    }
+
+    fn marked(error: Error, mark: Mark) -> Told {
+        Told { error, mark: Some(mark) }
+    }
+
+    /// A mistake that is the name itself.
+    fn of_name(error: Error, name: &str) -> Told {
+        Told::marked(error, Mark::Name { text: name.to_owned(), is_only: false })
+    }
+
+    /// A mistake in the use of a name.
+    fn of_use(error: Error, name: &str) -> Told {
+        Told::marked(error, Mark::Name { text: name.to_owned(), is_only: true })
+    }
+}
+
+/// The error of a statement in words of its user.
+pub(in crate::sql) fn told(error: Error, words: &Words<'_>, state: &SessionState) -> Told {
+    match plain_error(error) {
+        Error::Key { label, known } => {
+            let name = label.clone();
+            Told::of_name(Error::Key { label, known }, &name)
+        }
+        Error::Value(text) => {
+            let text = without_catalog(&text);
+            of_name(&text, state)
+                .or_else(|| of_rule(&text))
+                .or_else(|| of_values(&text))
+                .unwrap_or_else(|| Told::plain(Error::Value(in_sql(without_tree(&text)))))
+        }
+        Error::Sql(text) => {
+            let text = without_catalog(&text);
+            of_name(&text, state).unwrap_or_else(|| Told::plain(Error::Sql(text)))
+        }
+        Error::Type(text) => of_call(&text),
+        Error::NotImplemented(text) => of_missing(&text, words),
+        other => Told::plain(other),
+    }
+}
+
+/// Beginning of an error of columns that have one name.
+const TWO_COLUMNS: &str = "two columns ";
+
+fn two_columns(name: &str) -> Error {
+    Error::Value(format!("{TWO_COLUMNS}{name:?}; give one of them another name, with AS"))
+}
+
+/// Whether an error of a statement is one of columns that have one name.
+pub(in crate::sql) fn is_of_two_columns(error: &Error) -> bool {
+    matches!(error.root(), Error::Value(text) if text.starts_with(TWO_COLUMNS))
+}
+
+/// A name that nothing has.
+fn of_name(text: &str, state: &SessionState) -> Option<Told> {
+    let name = |before: &str, after: &str| Some(text.strip_prefix(before)?.split_once(after)?.0);
+    if let Some(name) = name("table '", "' not found") {
+        return Some(table(name, state));
+    }
+    if let Some(name) = name("Invalid function '", "'") {
+        return Some(Told::of_name(Error::Value(no_function(name, state)), name));
+    }
+    if let Some(name) = name("table function '", "' not found").filter(|name| NAMES.contains(name)) {
+        let text = if are_known_to(state) {
+            format!("{name} behind LATERAL is not supported: it depends on no row, so leave the word out")
+        } else {
+            format!("{name} reads files, which a query over frames alone does not; one of a SqlSession does")
+        };
+        return Some(Told::of_name(Error::Sql(text), name));
+    }
+    if let Some(name) = name("table function '", "' not found") {
+        let known = state.table_functions().keys().map(String::as_str);
+        let text = no_function_in_from(name, known.chain(NAMES));
+        return Some(Told::of_name(Error::Sql(text), name));
+    }
+    if let Some(name) = text.strip_prefix("Ambiguous reference to unqualified field ") {
+        let name = name.trim_matches('"');
+        let text =
+            format!("column {name:?} is in more than one table; write the name of its table before it");
+        return Some(Told::of_name(Error::Value(text), name));
+    }
+    if let Some(name) = text.strip_prefix("Schema contains duplicate qualified field name ") {
+        let table = name.rsplit_once('.').map_or(name, |(table, _)| table).trim_matches('"');
+        let text = format!("two tables {table:?} in FROM; give one of them another name, with AS");
+        return Some(Told::of_name(Error::Value(text), table));
+    }
+    let double = text.strip_prefix("Schema contains duplicate unqualified field name ");
+    let double = double.or_else(|| {
+        let both = name("Schema contains qualified field name ", " which would be ambiguous")?;
+        both.rsplit_once(" and unqualified field name ").map(|(_, name)| name)
+    });
+    if let Some(name) = double {
+        return Some(Told::plain(two_columns(name)));
+    }
+    if let Some(zone) = name("no time zone \"", "\"") {
+        return Some(Told::of_name(Error::Value(text.to_owned()), zone));
+    }
+    if let Some(name) = name("The window ", " is not defined") {
+        return Some(Told::of_name(
+            Error::Value(format!("no window {name:?}; there is no WINDOW {name} AS (..)")),
+            name,
+        ));
+    }
+    for kind in ["Table", "View"] {
+        let rest = text.strip_prefix(kind).and_then(|rest| rest.strip_prefix(" '"));
+        if let Some((name, rest)) = rest.and_then(|rest| rest.split_once("' ")) {
+            let kind = kind.to_lowercase();
+            let text = match rest.trim_end_matches('.') {
+                "doesn't exist" => {
+                    format!("no {kind} {name:?}{}", near_text(name, tables(state).iter().map(String::as_str)))
+                }
+                rest => format!("{kind} {name:?} {rest}"),
+            };
+            return Some(Told::of_name(Error::Sql(text), name));
+        }
+    }
+    None
+}
+
+/// The tables of a session.
+fn tables(state: &SessionState) -> Vec<String> {
+    let usual = &state.config_options().catalog;
+    let catalog = state.catalog_list().catalog(&usual.default_catalog);
+    let schema = catalog.and_then(|catalog| catalog.schema(&usual.default_schema));
+    let mut known = schema.map(|schema| schema.table_names()).unwrap_or_default();
+    known.sort();
+    known
+}
+
+/// The library names a table by its catalog and its schema, which users of frames have never heard of, and
+/// does not say which tables there are.
+fn table(name: &str, state: &SessionState) -> Told {
+    let usual = &state.config_options().catalog;
+    let known = tables(state);
+    let of_catalog = name.strip_prefix(&format!("{}.", usual.default_catalog)).unwrap_or(name);
+    let name = of_catalog.strip_prefix(&format!("{}.", usual.default_schema)).unwrap_or(of_catalog);
+    let near = nearest(name, known.iter().map(String::as_str));
+    let near = near.map(|near| format!("; did you mean {near:?}?"));
+    let near = near.or_else(|| is_path(name).then(|| format!("; a file stands in single quotes: '{name}'")));
+    let near = near.unwrap_or_default();
+    Told::of_name(Error::Sql(format!("no table {name:?}; there are {}{near}", quoted(&known))), name)
+}
+
+/// Whether a name without quotes was meant as the path of a file.
+fn is_path(name: &str) -> bool {
+    const ENDINGS: [&str; 13] = [
+        "arrow", "avro", "bz2", "csv", "feather", "gz", "json", "jsonl", "ndjson", "parquet", "tsv", "xz",
+        "zst",
+    ];
+    name.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending.to_lowercase().as_str()))
+}
+
+/// A text with tables as users name them: the library has them in a catalog and a schema.
+fn without_catalog(text: &str) -> String {
+    text.replace("datafusion.public.", "").replace("datafusion.information_schema.", "information_schema.")
+}
+
+/// A rule of SQL that a statement does not follow.
+fn of_rule(text: &str) -> Option<Told> {
+    let value = |text: String| Some(Told::plain(Error::Value(text)));
+    if let Some((_, rest)) = text.split_once(" must be in GROUP BY or an aggregate function: ") {
+        let column = rest.split_once("column \"")?.1.split_once("\" must appear")?.0;
+        let name = column.rsplit('.').next().unwrap_or(column);
+        let text = format!(
+            "column {column:?} is not in GROUP BY; add it there, or take an aggregate of it, such as max({name})"
+        );
+        return Some(Told::of_name(Error::Value(text), name));
+    }
+    if let Some(rest) = text.strip_prefix("HAVING clause references: ") {
+        let condition = in_sql(rest.split_once(" must appear").map_or(rest, |(condition, _)| condition));
+        return value(format!(
+            "HAVING reads a column that is not in GROUP BY: {condition}; rows are chosen by WHERE"
+        ));
+    }
+    if text.starts_with("Aggregate functions are not allowed in the WHERE clause") {
+        let text = "an aggregate in WHERE, which chooses single rows; groups are chosen by HAVING";
+        return Some(Told::marked(Error::Value(text.to_owned()), Mark::AggregateInWhere));
+    }
+    if let Some(rest) = text.strip_prefix("Cannot coerce arithmetic expression ") {
+        let types = rest.strip_suffix(" to valid types").unwrap_or(rest);
+        let is_time = types.contains("Interval(") && types.contains("Utf8");
+        let types = in_sql(&types.replace("Interval(MonthDayNano)", "INTERVAL"));
+        let cast = if is_time {
+            "cast the text to date or timestamp, as in day::date"
+        } else {
+            "write a CAST of one side"
+        };
+        return value(format!("no arithmetic of {types}; {cast}"));
+    }
+    if let Some(rest) = text.strip_prefix("Cannot create filter with non-boolean predicate ") {
+        let (condition, dtype) = rest.rsplit_once(" returning ")?;
+        let column = condition.trim_matches('\'').to_owned();
+        let text = format!("a condition is true or false, and {} is a {}", in_sql(&column), in_sql(dtype));
+        return Some(Told::marked(Error::Value(text), Mark::Condition { column }));
+    }
+    if let Some((_, [first, _])) = of_one_name(text) {
+        return Some(Told::plain(two_columns(&in_sql(first))));
+    }
+    if text.starts_with("Cannot access field at argument") {
+        return value(
+            "a point behind a column that has no fields; a table stands before its column".to_owned(),
+        );
+    }
+    if let Some((_, rest)) = text.split_once("Inconsistent data length across values list: got ") {
+        let (given, wanted) = rest.split_once(" values in row ")?;
+        let wanted = wanted.split_once("expected ")?.1;
+        return value(format!("a row of {given} values, where there are {wanted} columns"));
+    }
+    if text.starts_with("Substring without for/from is not valid") {
+        return Some(Told::of_use(
+            Error::Type("no function substr of one argument; there is substr(text, from, length)".to_owned()),
+            "substr",
+        ));
+    }
+    None
+}
+
+/// A subquery, a setting or an argument that does not fit.
+fn of_values(text: &str) -> Option<Told> {
+    let setting = |name: &str| {
+        Told::of_name(Error::Value(format!("no setting {name:?}; `show all` has those there are")), name)
+    };
+    if let Some((_, columns)) = text.split_once("The subquery should only return one column: ") {
+        let text = format!("a subquery that stands for a value has one column, and this one has {columns}");
+        return Some(Told::plain(Error::Value(in_sql(&text))));
+    }
+    if text == "Scalar subquery returned more than one row" {
+        let text = format!("{text}; write LIMIT 1, an aggregate such as max(..), or IN before it");
+        return Some(Told::marked(Error::Value(text), Mark::Subquery));
+    }
+    if let Some(rest) = text.strip_prefix("Order by column out of bounds, specified: ") {
+        let number = rest.split(',').next().unwrap_or(rest).to_owned();
+        return Some(Told::marked(Error::Value(text.to_owned()), Mark::Number { clause: "order", number }));
+    }
+    if let Some(rest) = text.strip_prefix("Cannot find column with position ") {
+        let number = rest.split(' ').next().unwrap_or(rest).to_owned();
+        return Some(Told::marked(Error::Value(text.to_owned()), Mark::Number { clause: "group", number }));
+    }
+    if let Some(value) = text_without_value(text) {
+        return Some(Told::marked(Error::Value(in_sql(text)), Mark::Text(value.to_owned())));
+    }
+    if let Some((argument, _)) = text.split_once(", got Literal(") {
+        return Some(Told::plain(Error::Value(in_sql(argument))));
+    }
+    if let Some(name) = text.strip_prefix("Invalid qualifier ") {
+        return Some(Told::of_name(Error::Sql(format!("no table {name:?} in FROM")), name));
+    }
+    if let Some(name) = text.strip_prefix("could not find config namespace for key \"") {
+        return Some(setting(name.trim_end_matches('"')));
+    }
+    if let Some((name, _)) = text.split_once("' is not a variable which can be viewed with 'SHOW'") {
+        return Some(setting(name.trim_start_matches('\'')));
+    }
+    let ending = text.strip_prefix("There is no registered file format with ext ")?;
+    let text = format!("the ending .{ending} says no format; STORED AS says one: CSV, JSON, PARQUET, ARROW");
+    Some(Told::plain(Error::Value(text)))
+}
+
+/// The text that is no value of a type.
+fn text_without_value(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix("Cannot cast string '").and_then(|rest| rest.rsplit_once("' to value of "));
+    let of_time = || text.strip_prefix("Error parsing timestamp from '")?.rsplit_once("': ");
+    rest.or_else(of_time).map(|(value, _)| value)
+}
+
+/// A function that has no such arguments.
+fn of_call(text: &str) -> Told {
+    let told = in_sql(without_tree(text));
+    let Some(rest) = told.strip_prefix("no function ") else { return Told::plain(Error::Type(told)) };
+    let name = rest.split_once('(').map_or("", |(name, _)| name).to_owned();
+    // A function that looks at its arguments by itself does not say what it takes.
+    let (call, known) = rest.split_once("; there are ").unwrap_or((rest, ""));
+    let known = if known.contains("UserDefined") || known.contains("VariadicAny") { "" } else { known };
+    let is_numeric = known.contains("(DOUBLE)") || known.contains("(DECIMAL)");
+    let mut text = format!("no function {call}");
+    if !known.is_empty() {
+        text += &format!("; there are {known}");
+    }
+    if call == format!("{name}(VARCHAR)") && is_numeric {
+        text += &format!("; write {name}(try_cast(.. as double))");
+    }
+    Told::of_use(Error::Type(text), &name)
+}
+
+/// A clause, a type or a statement that there is not.
+fn of_missing(text: &str, words: &Words<'_>) -> Told {
+    let missing = |text: String| Told::plain(Error::NotImplemented(text));
+    if let Some(told) = of_dialects(text, words) {
+        return told;
+    }
+    if let Some(name) = text.strip_prefix("Unsupported SQL type ") {
+        let near = near_text(&name.to_lowercase(), type_names());
+        return Told::of_name(Error::NotImplemented(format!("no type {name:?}{near}")), name);
+    }
+    if let Some(statement) = text.strip_prefix("Unsupported SQL statement: ") {
+        let mut words = statement.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        let second = if first == "ALTER" { words.next() } else { None };
+        let statement = std::iter::once(first).chain(second).collect::<Vec<&str>>().join(" ");
+        let form = instead_of(&statement.to_lowercase());
+        return missing(format!("the statement {statement} is not supported{form}"));
+    }
+    if let Some(rest) = text.strip_prefix("Unsupported ast node") {
+        let rest = rest.strip_prefix(" in sqltorel:").unwrap_or(rest).trim_start();
+        let node = rest.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default();
+        let text = format!("{} is not supported{}", node.to_uppercase(), instead_of(&node.to_lowercase()));
+        return Told::of_use(Error::NotImplemented(text), node);
+    }
+    if let Some((statement, _)) = text.split_once(" not supported for View table") {
+        let rest = "make a table of it: create table t as select * from ..";
+        return missing(format!("{statement} of files and views is not supported; {rest}"));
+    }
+    if let Some(rest) = text.strip_prefix("Physical plan does not support logical expression ") {
+        let text = if rest.starts_with("WindowFunction") {
+            "a function over rows in WHERE is not supported: write QUALIFY, or a subquery"
+        } else {
+            "an expression that has no place here is not supported"
+        };
+        return missing(text.to_owned());
+    }
+    if text.starts_with("wildcard * with RENAME not supported") {
+        let text = "RENAME behind * is not supported: write * EXCLUDE (column), column AS name";
+        return Told::of_use(Error::NotImplemented(text.to_owned()), "rename");
+    }
+    if text.starts_with("Dot access not supported") {
+        return missing(
+            "a point behind a value that is no column is not supported: write ['name']".to_owned(),
+        );
+    }
+    if text.starts_with("compound identifier: ") {
+        return missing("a name of five or more parts is not supported".to_owned());
+    }
+    if text.starts_with("Physical plan does not support DistributeBy") {
+        return missing("DISTRIBUTE BY is not supported".to_owned());
+    }
+    // The words of a clause alone.
+    if !text.contains(char::is_lowercase) {
+        let word = text.split_whitespace().next().unwrap_or_default();
+        return Told::of_use(Error::NotImplemented(format!("{text} is not supported")), word);
+    }
+    missing(in_sql(without_tree(text)))
+}
+
+/// A clause or an operator that other databases have.
+pub(in crate::sql) fn of_dialects(text: &str, words: &Words<'_>) -> Option<Told> {
+    let is_this = |row: &&Dialect| text.starts_with(row.reason) && words.has(row.word);
+    let row = DIALECTS.iter().find(is_this)?;
+    let text = format!("{} is not supported{}", row.what, instead_of(row.clause));
+    Some(Told::marked(Error::NotImplemented(text), Mark::First(row.word)))
+}
+
+/// A reason of the library that is about a word of the statement.
+struct Dialect {
+    /// The begin of the reason.
+    reason: &'static str,
+    word: &'static str,
+    /// The word as users know it.
+    what: &'static str,
+    /// The clause that says what is written in its place.
+    clause: &'static str,
+}
+
+impl Dialect {
+    const fn new(
+        reason: &'static str,
+        word: &'static str,
+        what: &'static str,
+        clause: &'static str,
+    ) -> Dialect {
+        Dialect { reason, word, what, clause }
+    }
+}
+
+static DIALECTS: [Dialect; 6] = [
+    Dialect::new("Operator DIV is not yet supported", "//", "the operator //", "//"),
+    Dialect::new("Operator DIV is not yet supported", "div", "the operator DIV", "div"),
+    Dialect::new("Temporary tables not supported", "temp", "TEMPORARY", "temporary table"),
+    Dialect::new("Temporary tables not supported", "temporary", "TEMPORARY", "temporary table"),
+    Dialect::new("Unsupported JOIN operator", "asof", "ASOF JOIN", "asof join"),
+    Dialect::new("array of a query is not supported", "array", "ARRAY of a query", "array(select"),
+];
+
+/// A text without the syntax tree that the library shows behind it.
+fn without_tree(text: &str) -> &str {
+    let Some(at) = text.find(" { ") else { return text };
+    let is_of_tree = |letter: char| letter.is_alphanumeric() || matches!(letter, '(' | '[' | '_');
+    text[..at].trim_end_matches(is_of_tree).trim_end_matches([' ', ':', ','])
+}
+
+/// Words with which a statement begins.
+const STATEMENTS: [&str; 22] = [
+    "alter",
+    "copy",
+    "create",
+    "deallocate",
+    "delete",
+    "describe",
+    "drop",
+    "execute",
+    "explain",
+    "from",
+    "insert",
+    "prepare",
+    "reset",
+    "select",
+    "set",
+    "show",
+    "summarize",
+    "table",
+    "truncate",
+    "update",
+    "values",
+    "with",
+];
+/// Kinds of what statements make and drop.
+const KINDS: [&str; 5] = ["external", "schema", "table", "unique", "view"];
+/// Words with which a part of a query begins.
+const CLAUSES: [&str; 15] = [
+    "except",
+    "from",
+    "group",
+    "having",
+    "intersect",
+    "join",
+    "limit",
+    "offset",
+    "order",
+    "qualify",
+    "union",
+    "using",
+    "values",
+    "where",
+    "window",
+];
+
+/// Words between values.
+const OPERATORS: [&str; 5] = ["between", "ilike", "like", "similar", "then"];
+
+/// The reason for which the parser stopped at a place.
+pub(in crate::sql) fn told_of_syntax(reason: &str, words: &Words<'_>, place: &SqlPlace) -> String {
+    let found = reason.strip_prefix("Expected: ").and_then(|rest| rest.split_once(", found: "));
+    let Some((expected, found)) = found else {
+        if reason.starts_with("Expected close delimiter") {
+            return "a name in double quotes without an end".to_owned();
+        }
+        if reason.starts_with("No infix parser for token") && words.has("div") {
+            return format!("the operator DIV is not supported{}", instead_of("div"));
+        }
+        let mut letters = reason.chars();
+        let first = letters.next().map(|first| first.to_lowercase().to_string()).unwrap_or_default();
+        return without_tree(&(first + letters.as_str())).to_owned();
+    };
+    if let Some(clause) = clause_of_dialects(expected, found, words, place) {
+        return clause;
+    }
+    let is_sign = !expected.chars().any(char::is_alphanumeric);
+    let wanted = match expected {
+        "end of statement" | "end of statement or ;" => "the end of the statement".to_owned(),
+        // All that other databases have.
+        kinds if kinds.contains("TABLE, ") => "TABLE or VIEW".to_owned(),
+        sign if is_sign => format!("{sign:?}"),
+        other => other.to_owned(),
+    };
+    let shown = match found {
+        found if let Some(shown) = hidden(found, words, place) => shown.to_owned(),
+        "EOF" => "the end of the statement".to_owned(),
+        text if text.starts_with(['\'', '"']) => text.to_owned(),
+        text => format!("{text:?}"),
+    };
+    format!("expected {wanted}, found {shown}{}", hint(expected, found, words.before(place)))
+}
+
+/// A clause of other databases at which the parser stopped.
+fn clause_of_dialects(expected: &str, found: &str, words: &Words<'_>, place: &SqlPlace) -> Option<String> {
+    let is = |word: &str| found.eq_ignore_ascii_case(word);
+    let is_before = |word: &str| words.before(place).is_some_and(|before| before.eq_ignore_ascii_case(word));
+    let second = || words.from(place).get(1).map(|token| token.token.to_string().to_lowercase());
+    let (what, clause) = if expected == "MATCH_CONDITION" {
+        ("ASOF JOIN .. ON", "asof join")
+    } else if expected == "an SQL statement" && is("pivot") {
+        ("PIVOT", "pivot")
+    } else if expected == "an SQL statement" && is("unpivot") {
+        ("UNPIVOT", "unpivot")
+    } else if is("using") && second().as_deref() == Some("sample") {
+        ("USING SAMPLE", "using sample")
+    } else if is("*") && words.sign_before(place).as_deref() == Some("*") {
+        ("the operator **", "**")
+    } else if is_before("lambda") {
+        ("LAMBDA", "lambda")
+    } else {
+        return None;
+    };
+    Some(format!("{what} is not supported{}", instead_of(clause)))
+}
+
+/// The word that was probably meant.
+fn hint(expected: &str, found: &str, before: Option<&str>) -> String {
+    let meant = |word: &str| format!("; did you mean {}?", word.to_uppercase());
+    let asked = found.to_lowercase();
+    if expected == "an SQL statement" {
+        return near(&asked, STATEMENTS).map(meant).unwrap_or_default();
+    }
+    if expected.contains("object type") || expected.contains("TABLE, ") {
+        return near(&asked, KINDS).map(meant).unwrap_or_default();
+    }
+    match found {
+        "=>" => return meant(">="),
+        "=<" => return meant("<="),
+        _ => {}
+    }
+    if matches!(asked.as_str(), "group" | "order" | "partition") {
+        return meant(&format!("{asked} by"));
+    }
+    if let Some(word) = near(&asked, CLAUSES).or_else(|| near(&asked, OPERATORS)) {
+        return meant(word);
+    }
+    let before = before.map(|before| (before, before.to_lowercase()));
+    let is_known = |word: &str| CLAUSES.contains(&word) || STATEMENTS.contains(&word);
+    match before {
+        Some((before, lower)) if !is_known(&lower) => match near(&lower, CLAUSES) {
+            Some(word) => format!("; did you mean {} in place of {before:?}?", word.to_uppercase()),
+            None => String::new(),
+        },
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sql::SqlSession;
+    use crate::{DataFrame, sql};
+
+    #[test]
+    fn tables_that_are_missing_are_told_with_those_that_there_are() {
+        let t = DataFrame::from_columns([("a", vec![1].into())]);
+        let error = sql("select a from salse", &[("sales", &t)]).columns().expect_err("no table");
+        assert_eq!(
+            error.root().to_string(),
+            "no table \"salse\"; there are \"sales\"; did you mean \"sales\"?"
+        );
+        assert!(error.to_string().starts_with("line 1, column 15: no table \"salse\""), "{error}");
+        let error = sql("select a from x.u", &[]).columns().expect_err("no table");
+        assert_eq!(error.root().to_string(), "no table \"x.u\"; there are none");
+        let mut session = SqlSession::default();
+        session.run("create table t (a int)").expect("a table");
+        for statement in
+            ["select * from u", "insert into u values (1)", "select 1 where 1 in (select a from u)"]
+        {
+            let error = session.run(statement).expect_err("no table");
+            assert_eq!(error.class(), "ValueError");
+            assert_eq!(error.root().to_string(), "no table \"u\"; there are \"t\"", "{statement}");
+        }
+    }
+}

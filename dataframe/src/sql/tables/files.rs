@@ -1,0 +1,92 @@
+//! The files that statements write, which are made elsewhere and moved when they are complete.
+
+use crate::error::{Error, Result};
+use crate::write::{DATE_TIME, Staged};
+use arrow::datatypes::Schema;
+use datafusion::catalog::TableProvider;
+use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::TableSource;
+use datafusion::logical_expr::dml::CopyTo;
+use std::sync::Arc;
+
+/// The place of the files of a `COPY`. The library takes a path with an extension for a file, and any other
+/// for a folder to which it adds files.
+pub(in crate::sql) fn of_copy(copy: &CopyTo) -> Result<Staged> {
+    let url = ListingTableUrl::parse(&copy.output_url)?;
+    let path = local(&url, "COPY")?;
+    let is_file = copy.partition_by.is_empty() && !url.is_collection() && url.file_extension().is_some();
+    if is_file { Staged::file(&path) } else { Staged::folder(&path) }
+}
+
+/// A `COPY` as frames write files: CSV and JSON with the compression that the end of the name says, and times
+/// of CSV; refused for columns that the library does not write.
+pub(in crate::sql) fn as_frames_write(mut copy: CopyTo) -> Result<CopyTo> {
+    let is_csv = copy.file_type.get_ext() == "csv";
+    let is_text = is_csv || copy.file_type.get_ext() == "json";
+    if let Some((_, compression)) = compressed(&copy.output_url).filter(|_| is_text) {
+        let option = "format.compression".to_owned();
+        copy.options.entry(option).or_insert_with(|| compression.to_owned());
+    }
+    if !is_csv {
+        return Ok(copy);
+    }
+    let nested = copy.input.schema().fields().iter().find(|field| field.data_type().is_nested());
+    if let Some(field) = nested {
+        return Err(Error::NotImplemented(format!(
+            "COPY of column {:?} to CSV is not supported, since it has lists or objects: write JSON or Parquet",
+            field.name()
+        )));
+    }
+    for (option, format) in [
+        ("format.timestamp_format", DATE_TIME.to_owned()),
+        ("format.timestamp_tz_format", format!("{DATE_TIME}%:z")),
+    ] {
+        copy.options.entry(option.to_owned()).or_insert(format);
+    }
+    Ok(copy)
+}
+
+/// A name before the ending of a compression, and the compression.
+pub(in crate::sql) fn compressed(name: &str) -> Option<(&str, &'static str)> {
+    COMPRESSIONS.iter().find_map(|(ending, compression)| {
+        let at = name.len().checked_sub(ending.len())?;
+        name.get(at..)?.eq_ignore_ascii_case(ending).then(|| (&name[..at], *compression))
+    })
+}
+
+/// Ends of names, and the compression that readers find by them.
+const COMPRESSIONS: [(&str, &str); 4] = [(".bz2", "bzip2"), (".gz", "gzip"), (".xz", "xz"), (".zst", "zstd")];
+
+/// The place of the files of an `INSERT`, and the table that it adds rows to in the place of this one; none
+/// for a table that is no folder of files.
+pub(in crate::sql) fn of_insert(table: &dyn TableProvider) -> Result<Option<(Staged, Arc<dyn TableSource>)>> {
+    let Some(table) = table.downcast_ref::<ListingTable>() else { return Ok(None) };
+    // The library adds files to the first folder.
+    let url = table.table_paths().first().filter(|url| url.is_collection());
+    let Some(url) = url else { return Ok(None) };
+    let staged = Staged::folder(&local(url, "INSERT")?)?;
+    let (schema, options) = (table.schema(), table.options().clone());
+    // The columns of folders come behind those of files.
+    let columns = schema.fields().len().saturating_sub(options.table_partition_cols.len());
+    let fields: Vec<_> = schema.fields().iter().take(columns).cloned().collect();
+    let of_files = Schema::new_with_metadata(fields, schema.metadata().clone());
+    let config = ListingTableConfig::new(ListingTableUrl::parse(staged.url())?)
+        .with_listing_options(options)
+        .with_schema(Arc::new(of_files));
+    let elsewhere = provider_as_source(Arc::new(ListingTable::try_new(config)?));
+    Ok(Some((staged, elsewhere)))
+}
+
+/// The path of a URL on the local disk. In a store the library would write objects one after the other that
+/// readers see before the statement has ended, and leave those of one that fails.
+fn local(url: &ListingTableUrl, statement: &str) -> Result<String> {
+    if url.scheme() == "file" {
+        return Ok(format!("/{}", url.prefix()));
+    }
+    let scheme = url.scheme();
+    Err(Error::NotImplemented(format!(
+        "{statement} to {scheme}:// is not supported: write the rows of the query as a frame, with to_parquet \
+         or to_csv, which shows all of them at once"
+    )))
+}

@@ -1,0 +1,42 @@
+//! Values as SQL has them: types, times, numbers and texts.
+//!
+//! | concern | module |
+//! |---|---|
+//! | floats of files and of results | `floats` |
+//! | times as texts, and lengths of time beside numbers | `times`, `interval_operators` |
+//! | statements that have no times or no decimals | `timeless` |
+//! | days and readings of a clock beside moments | `clocks`, `moment_types`, `sides_with_moments` |
+//! | lists where texts are wanted | `lists` |
+//! | texts, and decimals beside floats, in `VALUES` | `value_rows`, `value_numbers` |
+//! | types as SQL names them, those of moments, of unions, and of recursive queries | `type_names`, `zone_types`, `union_types`, `recursive_types` |
+//! | parameters without a type in unions | `untyped_sides` |
+//! | types and names of the columns of FROM, and of the sides of unions | `typed_relations`, `union_names` |
+//! | results that have no room | `overflow` |
+//! | truth values of rows that move | `moving_rows` |
+//! | decimals that are rounded, those of files, and those beside floats | `digits`, `file_decimals`, `float_decimals`, `union_literals` |
+//! | rows as texts | `row_texts` |
+
+pub(super) mod clocks;
+pub(super) mod digits;
+pub(super) mod file_decimals;
+pub(super) mod float_decimals;
+pub(super) mod floats;
+pub(super) mod interval_operators;
+pub(super) mod lists;
+pub(super) mod moment_types;
+pub(super) mod moving_rows;
+pub(super) mod overflow;
+pub(super) mod recursive_types;
+pub(super) mod row_texts;
+pub(super) mod sides_with_moments;
+pub(super) mod timeless;
+pub(super) mod times;
+pub(super) mod type_names;
+pub(super) mod typed_relations;
+pub(super) mod union_literals;
+pub(super) mod union_names;
+pub(super) mod union_types;
+pub(super) mod untyped_sides;
+pub(super) mod value_numbers;
+pub(super) mod value_rows;
+pub(super) mod zone_types;

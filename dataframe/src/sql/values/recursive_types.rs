@@ -1,0 +1,184 @@
+//! Types of the columns of recursive queries.
+//!
+//! The library casts the rows of the recursive part to the types of the first part, as its rounds need. Where
+//! such a cast loses digits it gives wrong values, and rounds without an end: `n + 0.5` of a whole number
+//! stays what it was. These parts are refused. To be found as they are written, both parts are tables of a
+//! name, whose set operations have their types before the other part is planned.
+
+use super::type_names::type_name;
+use crate::error::{Error, Result};
+use crate::sql::clauses::counted_sets::mark;
+use crate::sql::names::namesakes::plain_name;
+use arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::sqlparser::ast::{
+    Ident, ObjectName, Query, SetExpr, SetOperator, visit_relations,
+};
+use std::ops::ControlFlow;
+
+/// The name of a part of a recursive query.
+const PART: &str = "__tharsis_part";
+
+/// Makes tables of both parts of the recursive queries in WITH.
+pub(in crate::sql) fn mark_parts(query: &mut Query) -> Result<()> {
+    let Some(with) = query.with.as_mut().filter(|with| with.recursive) else { return Ok(()) };
+    for table in &mut with.cte_tables {
+        if let SetExpr::SetOperation { op: SetOperator::Union, left, right, .. } = &mut *table.query.body
+            && reads(right, &table.alias.name)
+        {
+            mark(left, PART)?;
+            mark(right, PART)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether rows are read from a table of this name.
+fn reads(rows: &SetExpr, name: &Ident) -> bool {
+    let look_at = |table: &ObjectName| {
+        let own = table.0.last().and_then(|part| part.as_ident());
+        let is_found = own.is_some_and(|own| own.value.eq_ignore_ascii_case(&name.value));
+        if is_found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    visit_relations(rows, look_at).is_break()
+}
+
+/// Refuses recursive parts whose values do not fit the types of the first part.
+pub(in crate::sql) fn check_parts(plan: &LogicalPlan) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::RecursiveQuery(query) = node
+            && let Some(rows) = as_written(&query.recursive_term)
+        {
+            let columns = query.static_term.schema().fields().iter().zip(rows.fields());
+            for (first, own) in columns {
+                check(first.name(), first.data_type(), own.data_type())?;
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
+fn check(column: &str, first: &DataType, own: &DataType) -> Result<()> {
+    if !is_cut(first, own) {
+        return Ok(());
+    }
+    let name = plain_name(column);
+    let (first, own) = (type_name(first), type_name(own));
+    Err(Error::Type(format!(
+        "the column {name:?} of WITH RECURSIVE is {first} in the first part and {own} in the recursive one: \
+         write a cast to {own} in the first part, or to {first} in the other"
+    )))
+}
+
+/// The columns of a recursive part before the casts of the library.
+fn as_written(part: &LogicalPlan) -> Option<&DFSchema> {
+    let LogicalPlan::Projection(with_casts) = part else { return None };
+    let mut rows = &*with_casts.input;
+    loop {
+        rows = match rows {
+            LogicalPlan::SubqueryAlias(alias) if alias.alias.table() == PART => break,
+            LogicalPlan::Projection(projection) => &projection.input,
+            _ => return None,
+        };
+    }
+    Some(with_casts.input.schema())
+}
+
+/// Whether a cast of values to the type of the first part loses digits without an error.
+fn is_cut(first: &DataType, own: &DataType) -> bool {
+    use DataType::{Boolean, Date32, Date64, Float16, Float32, Float64, Timestamp};
+    match (first, own) {
+        (first, own) if first.is_integer() && own.is_decimal() => 0 < scale(own),
+        (first, own) if first.is_decimal() && own.is_decimal() => scale(first) < scale(own),
+        (first, own) if first.is_integer() || first.is_decimal() => own.is_floating(),
+        (Float16, Float32 | Float64) | (Float32, Float64) | (Date32 | Date64, Timestamp(..)) => true,
+        (Boolean, own) => own.is_numeric(),
+        _ => false,
+    }
+}
+
+/// The digits of a decimal behind the point.
+fn scale(decimal: &DataType) -> i8 {
+    use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
+    match decimal {
+        Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale) => *scale,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sql::small_tables::{rows_in, session_of};
+
+    #[test]
+    fn recursive_parts_that_lose_digits_are_refused() {
+        let mut session = session_of(&[]);
+        for (query, told) in [
+            (
+                "with recursive b(m, x) as (select 1, 100 union all select m + 1, x * 1.05 from b where m < 12)
+                 select max(x) from b",
+                "the column \"x\" of WITH RECURSIVE is BIGINT in the first part and DOUBLE",
+            ),
+            (
+                "with recursive r as (select 1 as n union all select n + 0.5 from r where n < 3)
+                 select count(*) from r",
+                "the column \"n\" of WITH RECURSIVE is BIGINT",
+            ),
+            (
+                "with recursive r(n) as (select 1 union select * from
+                 (select n + 1 from r where n < 3 union all select 2.5 where false) s) select sum(n) from r",
+                "the column \"n\" of WITH RECURSIVE is BIGINT",
+            ),
+            (
+                "with recursive r as (select true as b union all select 2 from r where b) select count(*) from r",
+                "the column \"b\" of WITH RECURSIVE is BOOLEAN",
+            ),
+        ] {
+            let error = session.run(query).expect_err(query);
+            assert_eq!(error.class(), "TypeError", "{query}: {error}");
+            assert!(error.to_string().contains(told), "{query}: {error}");
+        }
+    }
+
+    #[test]
+    fn recursive_parts_that_fit_are_not_refused() {
+        let mut session = session_of(&[]);
+        for (query, expected) in [
+            (
+                "with recursive r as (select 1::double as n union all select n + 0.5 from r where n < 3)
+                 select sum(n) from r",
+                "10.0",
+            ),
+            (
+                "with recursive r as (select 1 as n union all select (n * 2.0)::bigint from r where n < 8)
+                 select sum(n) from r",
+                "15",
+            ),
+            (
+                "with recursive r as (select 1::int as n union all select n + 1 from r where n < 4)
+                 select sum(n) from r",
+                "10",
+            ),
+            (
+                "with recursive r(n) as ((select 1 union all select 2.5) union all
+                 select n + 1 from r where n < 4) select sum(n) from r",
+                "20.5",
+            ),
+            (
+                "with recursive r(a, b) as (select 1, 1 union all select a + 1, a + 1 from r where a < 3)
+                 select sum(a + b) from r",
+                "12",
+            ),
+            (
+                "with recursive r(s) as (select 'a' union all select s || 'b' from r where length(s) < 3)
+                 select max(s) from r",
+                "abb",
+            ),
+        ] {
+            assert_eq!(rows_in(&mut session, query), [expected], "{query}");
+        }
+    }
+}

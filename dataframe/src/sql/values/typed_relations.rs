@@ -1,0 +1,147 @@
+//! Relations of FROM whose unions have the types of all their sides when queries of them are planned.
+//!
+//! The library plans a query with the types of the first side of a union in FROM. It refuses some functions
+//! of these, such as the sum of a side of missing values, and keeps the types of columns that subqueries
+//! read. Its planners of relations come first, but one cannot have the library plan the relation that it is
+//! asked for. So relations of statements with set operations are written in parentheses, and these are
+//! planned here.
+
+use super::recursive_types::mark_parts;
+use super::union_types::of_all_sides;
+use crate::error::{Error, Result};
+use crate::sql::names::by_name::check_by_name;
+use crate::sql::names::namesakes::plain_name;
+use crate::sql::names::plain_names::with_plain_names;
+use datafusion::common::Result as EngineResult;
+use datafusion::logical_expr::planner::{
+    PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
+};
+use datafusion::logical_expr::sqlparser::ast::{
+    Expr, PipeOperator, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, Value, Visit,
+    VisitMut, Visitor, VisitorMut,
+};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Writes the relations of a part of a statement in parentheses if it has set operations or hidden names.
+pub(in crate::sql) fn write_parentheses(part: &mut (impl Visit + VisitMut)) -> Result<()> {
+    if Visit::visit(&*part, &mut Reasons).is_continue() {
+        return Ok(());
+    }
+    VisitMut::visit(part, &mut Relations).break_value().map_or(Ok(()), Err)
+}
+
+/// The planner of relations in parentheses.
+pub(in crate::sql) fn planner() -> Arc<dyn RelationPlanner> {
+    Arc::new(TypedRelations)
+}
+
+/// Finds set operations and hidden names.
+struct Reasons;
+
+impl Visitor for Reasons {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        let is_of_pipe = |operator: &PipeOperator| {
+            use PipeOperator::{Except, Intersect, Union};
+            matches!(operator, Except { .. } | Intersect { .. } | Union { .. })
+        };
+        let has_set = matches!(&*query.body, SetExpr::SetOperation { .. })
+            || query.pipe_operators.iter().any(is_of_pipe);
+        if has_set { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        let is_hidden = |item: &SelectItem| match item {
+            SelectItem::ExprWithAlias { alias, .. } => plain_name(&alias.value) != alias.value,
+            _ => false,
+        };
+        if select.projection.iter().any(is_hidden) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+struct Relations;
+
+impl VisitorMut for Relations {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        match mark_parts(query) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        select.from.iter_mut().for_each(write_all);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        for operator in &mut query.pipe_operators {
+            if let PipeOperator::Join(join) = operator {
+                write(&mut join.relation);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
+        if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
+            write_all(table_with_joins);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn write_all(tables: &mut TableWithJoins) {
+    write(&mut tables.relation);
+    for join in &mut tables.joins {
+        write(&mut join.relation);
+    }
+}
+
+fn write(relation: &mut TableFactor) {
+    if is_of_rows(relation) {
+        let nothing = Expr::Value(Value::Null.with_empty_span());
+        let nothing = TableFactor::TableFunction { expr: nothing, alias: None };
+        let relation_alone =
+            TableWithJoins { relation: std::mem::replace(relation, nothing), joins: Vec::new() };
+        *relation = TableFactor::NestedJoin { table_with_joins: Box::new(relation_alone), alias: None };
+    }
+}
+
+/// Whether a relation is a query, or a table, which may be one of WITH. Lateral queries are planned apart.
+fn is_of_rows(relation: &TableFactor) -> bool {
+    matches!(relation, TableFactor::Table { args: None, .. } | TableFactor::Derived { lateral: false, .. })
+}
+
+#[derive(Debug)]
+struct TypedRelations;
+
+impl RelationPlanner for TypedRelations {
+    fn plan_relation(
+        &self,
+        relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> EngineResult<RelationPlanning> {
+        let inner = match relation {
+            TableFactor::NestedJoin { table_with_joins, alias: None }
+                if table_with_joins.joins.is_empty() && is_of_rows(&table_with_joins.relation) =>
+            {
+                table_with_joins.relation
+            }
+            other => return Ok(RelationPlanning::Original(Box::new(other))),
+        };
+        let plan = context.plan(inner)?;
+        // It knows these unions by the schemas that they have when they are planned.
+        check_by_name(&plan)?;
+        let plan = with_plain_names(of_all_sides(plan)?)?;
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
+    }
+}
