@@ -26,7 +26,8 @@ impl Node {
             return;
         };
         let (task, attempt, max_calls, owner) = (run.task, run.attempt, run.max_calls, run.lease.0);
-        let is_dying = run.is_doomed() || self.pressure.is_doomed(client);
+        let is_killed_for_it = run.is_doomed() && !self.kills.spare(client);
+        let is_dying = is_killed_for_it || self.pressure.is_doomed(client);
         let outcome = self.seal_outputs(task, owner, client, outcome);
         if matches!(outcome, TaskOutcome::Returned(_)) && self.runs[slot].constructs {
             self.lease_change(out, |leases, effects| leases.constructed(client, task, attempt, effects));

@@ -3,8 +3,8 @@
 //! A worker is sent several runs ahead. By the time that it is dead, the run for which it is killed may have
 //! ended, and the next one begun: that one would fail for nothing of its own. So the runs behind it are asked
 //! back first, and nothing more is sent. When they are back, either the run still goes on, alone, and the
-//! worker is killed; or it has ended, and nobody need be killed. A worker that does not answer is killed
-//! after [`ANSWER_WAIT`].
+//! worker is killed; or it has ended, and nobody need be killed: the worker serves its lease as before. A
+//! worker that does not answer is killed after [`ANSWER_WAIT`].
 
 use super::Node;
 use super::runs::Run;
@@ -32,6 +32,16 @@ struct Kill {
 }
 
 impl Kills {
+    /// Whether a worker is to be killed and is not yet.
+    pub(super) fn awaits(&self, client: ClientId) -> bool {
+        self.0.contains_key(&client)
+    }
+
+    /// The run for which a worker was to be killed has ended; false if the worker is being killed already.
+    pub(super) fn spare(&mut self, client: ClientId) -> bool {
+        self.0.remove(&client).is_some()
+    }
+
     /// A worker is gone.
     pub(super) fn gone(&mut self, client: ClientId) {
         self.0.remove(&client);
@@ -59,6 +69,8 @@ impl Node {
     ) {
         // An actor dies with its call, and so do the calls behind that.
         if self.leases.is_host(client) || !self.runs.has_behind(client) {
+            // A kill that waited for the runs behind waits no longer.
+            self.kills.0.remove(&client);
             return out.push(Action::Do(Operation::KillWorker { client, reason }));
         }
         if let Some((owner, lease)) = self.leases.lease_of(client)

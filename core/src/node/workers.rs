@@ -198,8 +198,11 @@ impl Node {
             let outcome = TaskOutcome::Failed { error_type: String::new(), failure: cancelled() };
             self.end_run(slot, 0, outcome, out);
         } else if force && run.is_first() {
-            self.runs.doom(slot);
-            self.kill_for(client, slot, cancelled(), out);
+            // Once its worker is being killed, nothing is asked back any more.
+            if !run.is_doomed() || self.kills.awaits(client) {
+                self.runs.doom(slot);
+                self.kill_for(client, slot, cancelled(), out);
+            }
         } else {
             self.runs.stops(slot);
             out.push(Record::CancelRun { run: slot.number() }.to(client));
