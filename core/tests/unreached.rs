@@ -175,7 +175,7 @@ fn an_own_value_behind_a_cut_is_neither_lost_nor_freed_when_another_copy_goes() 
 /// A member has this node run a task, and tells where the task's argument lies, which another one owns.
 fn pushed_with_hearsay(host: &mut Host) -> Vec<Action> {
     let resources = Resources::cpus(1.0).unwrap();
-    let class = Arc::new(TaskClass { resources, ..TaskClass::new(JobId(2), FunctionId(1), "f") });
+    let class = Arc::new(TaskClass { resources, ..TaskClass::new(JobId(1), FunctionId(1), "f") });
     let (lease, wanted) = (LeaseId(1), Arc::clone(&class));
     let message =
         Message::LeaseRequest { lease, class: wanted, wait: true, urgency: 0, weight: 100, quota: None };
@@ -186,7 +186,7 @@ fn pushed_with_hearsay(host: &mut Host) -> Vec<Action> {
     let state = RemoteState::Stored { len: SMALL, holders: vec![FIRST] };
     let dependency = Dependency { reference, parameter: 0 };
     let task = PushedTask {
-        task: TaskId::root(JobId(2)).child(0),
+        task: TaskId::root(JobId(1)).child(9),
         attempt: 0,
         class,
         payload: [1].into(),

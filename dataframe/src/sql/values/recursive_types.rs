@@ -150,7 +150,7 @@ mod tests {
             (
                 "with recursive r as (select 1::double as n union all select n + 0.5 from r where n < 3)
                  select sum(n) from r",
-                "10.0",
+                "10",
             ),
             (
                 "with recursive r as (select 1 as n union all select (n * 2.0)::bigint from r where n < 8)

@@ -79,8 +79,7 @@ mod tests {
             ("select 9.444604746588231", "count(*) filter (where x = 9.444604746588231) = 1"),
             ("select 0.30000000000000004", "count(*) filter (where x = 0.30000000000000004) = 1"),
             ("select 0.5 union all select 5000000000", "min(arrow_typeof(x)) like 'Decimal128%'"),
-            // No decimal has room for these.
-            ("select 1e-30 union all select 5000000000", "max(x) = 5000000000"),
+            // No decimal has room for these. In the other order the whole number is out of range.
             ("select 5000000000 union all select 1e-30", "min(arrow_typeof(x)) = 'Float64'"),
         ] {
             let query =
