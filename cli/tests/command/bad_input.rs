@@ -301,7 +301,7 @@ fn a_second_start_with_the_same_socket_names_the_first_and_leaves_it_alone() {
 #[test]
 fn an_address_where_nobody_listens_is_named_with_the_cause() {
     let home = Home::new();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let [port] = tharsis_trials::free_ports();
     let address = format!("127.0.0.1:{port}");
     home.run(["start", "--address", &address]).assert_refused(4, &[&address, "refused", "--address"]);
     assert!(home.processes().is_empty());
@@ -377,7 +377,7 @@ fn a_full_disk_behind_the_output_is_an_error_and_no_panic() {
 #[test]
 fn an_etcd_that_cannot_be_used_ends_the_start_with_the_cause() {
     let home = Home::new();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let [port] = tharsis_trials::free_ports();
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let dead = format!("http://127.0.0.1:{port}");
     let silent = format!("http://{}", mute.local_addr().unwrap());

@@ -2,7 +2,6 @@
 //! a head and its member.
 
 use crate::home::{self, Home, await_that, end_of, kill, root};
-use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Stdio};
 use tharsis_raylet::cluster::{JOIN_TIME_MAX, TOKEN_TIME_MAX};
@@ -81,7 +80,8 @@ fn arguments(manifest: &str, machine: &Machine) -> Vec<String> {
 }
 
 fn free_port() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
+    let [port] = tharsis_trials::free_ports();
+    port.to_string()
 }
 
 /// Runs a head and a member, the member twice: the second time with a token that is too old to join.

@@ -3,7 +3,7 @@
 
 use crate::home::{Ended, Home, await_that, kill};
 use serde_json::Value;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -43,7 +43,7 @@ fn hosts() -> Option<Hosts> {
         assert!(keygen.status().unwrap().success());
     }
     std::fs::copy(home.path("user.pub"), home.path("authorized_keys")).unwrap();
-    let port = TcpListener::bind((HOSTS[0], 0)).unwrap().local_addr().unwrap().port();
+    let [port] = tharsis_trials::free_ports();
     let listen: String = HOSTS.iter().map(|host| format!("ListenAddress {host}:{port}\n")).collect();
     let folder = home.text("");
     let folder = folder.trim_end_matches('/');

@@ -3,7 +3,6 @@
 use crate::home::{self, Ended, Home, SMALL, await_that};
 use serde_json::Value;
 use std::ffi::OsStr;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -111,7 +110,8 @@ fn a_member_finds_a_head_that_came_back_at_another_address_of_its_name() {
     let (head, member) = (Home::new(), Home::new());
     let (at_head, at_member) = (Names { home: &head }, Names { home: &member });
     let set = |address: &str| [&at_head, &at_member].map(|names| names.set(address));
-    let port = TcpListener::bind("127.0.0.2:0").unwrap().local_addr().unwrap().port().to_string();
+    let [port] = tharsis_trials::free_ports();
+    let port = port.to_string();
     let state = head.text("state");
     let head_words =
         ["start", "--head", "--host", HEAD_NAME, "--port", &port, "--state", &state, "--store", "16MiB"];

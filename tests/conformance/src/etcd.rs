@@ -6,19 +6,15 @@ use etcd_client::{
     DeleteOptions, Identity, Permission, TlsOptions,
 };
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tharsis_gcs::{EtcdTls, EtcdUser};
+use tharsis_trials::free_ports;
 
 /// Time that etcd may take to answer after it was started.
 const START_DEADLINE: Duration = Duration::from_secs(30);
-/// Ports for servers: below those that Linux gives to connections.
-const FIRST_PORT: u16 = 12_000;
-const PORT_COUNT: u32 = 20_000;
 /// Password of the operator of an etcd that asks for users.
 const OPERATORS_PASSWORD: &str = "of the operator";
 /// Upper bound on the values that a small etcd takes.
@@ -328,22 +324,4 @@ async fn await_answer(endpoints: &[String], options: Option<&ConnectOptions>) {
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-}
-
-/// Ports that nobody listens on now. The system gives none of them to a connection, so a server that is
-/// started again finds its port free.
-#[must_use]
-pub fn free_ports<const N: usize>() -> [u16; N] {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Each process begins elsewhere, since others look for ports at the same time.
-    let begin = std::process::id().wrapping_mul(101);
-    std::array::from_fn(|_| {
-        loop {
-            let offset = begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % PORT_COUNT;
-            let port = FIRST_PORT + offset as u16;
-            if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-                break port;
-            }
-        }
-    })
 }

@@ -8,8 +8,11 @@
 
 #![forbid(unsafe_code)]
 
+mod ports;
+
 pub use libtest_mimic::Trial;
 use libtest_mimic::{Arguments, Failed};
+pub use ports::free_ports;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::process::ExitCode;

@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tharsis_conformance::etcd::{EtcdProcess, EtcdTrio, free_ports};
+use tharsis_conformance::etcd::{EtcdProcess, EtcdTrio};
 use tharsis_conformance::{Subject, suite};
 use tharsis_gcs::backend::{Response, WatchItem};
 use tharsis_gcs::service::{Control, ControlOptions};
@@ -317,7 +317,7 @@ async fn a_short_history_says_compacted() {
 
 #[tokio::test]
 async fn an_etcd_that_cannot_be_used_is_an_error_with_its_cause() {
-    let [port] = free_ports();
+    let [port] = tharsis_trials::free_ports();
     let wrong = [
         (etcd(&format!("http://127.0.0.1:{port}"), "c"), "onnection refused"),
         (etcd(&format!("https://127.0.0.1:{port}"), "c"), "must begin with http://"),

@@ -936,7 +936,7 @@ async fn a_clock_that_is_years_off_is_measured_and_decides_nothing() {
 
 #[tokio::test]
 async fn nobody_there_and_somebody_else_are_told_apart_from_refusals() {
-    let [port] = tharsis_conformance::etcd::free_ports();
+    let [port] = tharsis_trials::free_ports();
     let impatient = ClientOptions { call_deadline: Duration::from_secs(2), patience: Duration::ZERO };
     let error =
         ControlClient::connect(&format!("127.0.0.1:{port}"), &own(), impatient).await.map(drop).unwrap_err();
