@@ -155,6 +155,8 @@ mod book {
     #[doc = include_str!("../../docs/graphs.md")]
     #[doc = include_str!("../../docs/clusters.md")]
     #[doc = include_str!("../../docs/errors.md")]
+    #[doc = include_str!("../../docs/coming-from-ray.md")]
+    #[doc = include_str!("../../docs/coming-from-dask.md")]
     struct Pages;
 }
 
