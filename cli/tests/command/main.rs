@@ -14,6 +14,7 @@ mod home;
 
 mod bad_input;
 mod bench;
+mod cookbook;
 mod deploy;
 mod drain;
 mod eval;
