@@ -313,8 +313,12 @@ impl Owner {
     /// The first value of an earlier run that still exists and differs from the value of this run, as far as
     /// the ledger can see. Inline values are compared by bytes, stored ones by length. A value with
     /// references inside names their owners, which depend on the node on which it was made, so it is not
-    /// compared.
+    /// compared. Nor are those of a function that is declared pure: one of them may be about the run itself,
+    /// such as the time that it took.
     fn differing(&self, slot: Slot<Task>, returned: &[Output<DoneValue>]) -> Option<usize> {
+        if self.class_of(slot).pure {
+            return None;
+        }
         let outputs = self.tasks[slot].output_slots().flatten();
         outputs.zip(returned).position(|(output, returned)| {
             let left = &self.references[output];
