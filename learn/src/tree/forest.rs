@@ -146,7 +146,10 @@ impl Forest {
         let (mean, size) = (targets.mean, size_of_target(targets.farthest));
         targets.y = (&targets.y - mean) / size;
         let binned = self.binned(training, &targets, executor)?;
-        let grown = self.grow(training, &binned, &targets, (Sums::Squares, Criterion::SquaredError))?;
+        // Impurities are squares of targets.
+        let min_impurity_decrease = self.min_impurity_decrease / size / size;
+        let scaled = Forest { min_impurity_decrease, ..self.clone() };
+        let grown = scaled.grow(training, &binned, &targets, (Sums::Squares, Criterion::SquaredError))?;
         let mean_of = |sums: &[f64]| vec![mean + sums[2] / sums[1] * size];
         let mut fitted = self.fitted(&grown, training.columns, 1, mean_of);
         if self.oob_score {

@@ -289,6 +289,19 @@ fn nodes_of_equal_targets_are_leaves() {
 }
 
 #[test]
+fn the_least_decrease_is_in_units_of_squares_of_the_targets() {
+    let x = arange(8).reshape(&[8, 1]);
+    // A split lowers the mean of the squares by the square of the size.
+    for (size, decrease, leaves) in
+        [(1e-120, 0.01, 1), (1e-120, 1e-250, 2), (1.0, 0.01, 2), (1e120, 1e200, 2), (1e120, 1e250, 1)]
+    {
+        let y = (arange(8).less(4).astype(DType::F64) * 2.0 - 1.0) * size;
+        let tree = DecisionTreeRegressor::new().min_impurity_decrease(decrease).fit(&x, &y, ..).unwrap();
+        assert_eq!(tree.get_n_leaves(), leaves, "{size} and {decrease}");
+    }
+}
+
+#[test]
 fn absent_classes_have_no_probability_whatever_the_weights() {
     let x = default_rng(4).random(&[900, 2]);
     let sum = x.sum(1);
