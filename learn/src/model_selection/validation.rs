@@ -16,7 +16,7 @@ use tharsis_numeric::{Index, Tensor, arange, concatenate};
 /// The splits of a validation.
 #[derive(Clone, Debug)]
 pub enum Folds {
-    /// So many folds: stratified by class for classifiers, else consecutive ones.
+    /// So many folds: stratified by class for classifiers of one target, else consecutive ones.
     Count(usize),
     /// Consecutive or shuffled folds.
     KFold(KFold),
@@ -561,7 +561,10 @@ fn splits(x: &Tensor, y: &Tensor, options: &Validation, task: Task) -> Result<Ve
         Ok(if y.ndim()? == 2 { y.squeeze(Some(&[1])) } else { y })
     };
     Ok(match &options.cv {
-        Folds::Count(n_splits) if task == Task::Classification => {
+        // Labels of several columns have no strata.
+        Folds::Count(n_splits)
+            if task == Task::Classification && !matches!(y.shape()?, [_, columns] if *columns != 1) =>
+        {
             StratifiedKFold { n_splits: *n_splits, ..StratifiedKFold::default() }.split(&labels()?)?.collect()
         }
         Folds::Count(n_splits) => KFold { n_splits: *n_splits, ..KFold::default() }.split(x)?.collect(),

@@ -17,6 +17,7 @@ use tharsis_learn::model_selection::{
     cross_val_predict, cross_val_predict_proba, cross_val_score, cross_validate, learning_curve,
     validation_curve,
 };
+use tharsis_learn::multioutput::MultiOutputClassifier;
 use tharsis_learn::naive_bayes::GaussianNB;
 use tharsis_learn::neighbors::NearestCentroid;
 use tharsis_learn::pipeline::Pipeline;
@@ -24,7 +25,7 @@ use tharsis_learn::preprocessing::StandardScaler;
 use tharsis_learn::svm::LinearSVC;
 use tharsis_learn::{Error, FitOptions, Params, Save, Setting};
 use tharsis_numeric::run::with_default;
-use tharsis_numeric::{DType, LocalExecutor, Tensor, arange, zeros};
+use tharsis_numeric::{DType, LocalExecutor, Tensor, arange, stack, zeros};
 
 fn answers() -> Value {
     let folder = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo test sets CARGO_MANIFEST_DIR");
@@ -636,6 +637,18 @@ fn several_scores_are_those_of_as_many_searches() {
     let options = Validation { further_scoring: vec![named("f1_macro")], ..Validation::default() };
     let found = cross_validate(&GaussianNB::new(), &x, &y, options).unwrap();
     assert_eq!((found.further[0].name, found.further[0].test_score.len()), ("f1_macro", 5));
+}
+
+#[test]
+fn a_number_of_folds_is_of_consecutive_rows_for_labels_of_several_columns() {
+    let [x, y] = iris();
+    // Rows of the three classes by turns.
+    let order = (arange(150) % 3) * 50 + arange(150).floor_divide(3);
+    let (x, y) = (x.take_at(&order, 0), y.take_at(&order, 0));
+    let (model, two) =
+        (MultiOutputClassifier::new(GaussianNB::new()), stack(&[&y, &y.equal(1).astype(DType::I64)], 1));
+    let scores = |cv| cross_val_score(&model, &x, &two, Validation { cv, ..Validation::default() }).unwrap();
+    assert_eq!(scores(3.into()), scores(KFold { n_splits: 3, ..KFold::default() }.into()));
 }
 
 #[test]
