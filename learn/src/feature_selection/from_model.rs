@@ -5,9 +5,11 @@ use super::support::Support;
 use crate::base::{Estimator, FitOptions, Predict, Transform};
 use crate::bounds::check;
 use crate::checks::{Training, refused};
-use crate::held::{inner, unknown};
+use crate::held::{FittedAny, Regresses, inner, unknown};
+use crate::linear_model::FittedElasticNetCV;
 use crate::params::{Parameter, Params, Setting, field};
 use crate::saved::{Save, decoded, encoded};
+use std::any::Any;
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
 
@@ -150,8 +152,8 @@ where
         self.fit_any(x, Some(y), &options.into())
     }
 
-    /// The threshold of some magnitudes.
-    fn bound(&self, scores: &[f64]) -> f64 {
+    /// The threshold of the magnitudes of a model.
+    fn bound(&self, model: &E::Fitted, scores: &[f64]) -> f64 {
         let mean = || scores.iter().sum::<f64>() / scores.len() as f64;
         match self.threshold {
             SelectionThreshold::Number(number) => number,
@@ -162,19 +164,37 @@ where
                 let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
                 factor * (low + high) / 2.0
             }
-            SelectionThreshold::Default => {
-                let name = self.estimator.estimator();
-                let params = self.estimator.params();
-                let has = |param: &str, text: &str| {
-                    params.iter().any(|(name, value)| name == param && value.to_string() == text)
-                };
-                let makes_zeros = name.contains("Lasso")
-                    || has("penalty", "'l1'")
-                    || name.contains("ElasticNet") && has("l1_ratio", "1.0");
-                if makes_zeros { ALMOST_ZERO } else { mean() }
-            }
+            SelectionThreshold::Default if self.makes_zeros(model) => ALMOST_ZERO,
+            SelectionThreshold::Default => mean(),
         }
     }
+
+    /// True if a penalty on absolute values alone has made coefficients zero.
+    fn makes_zeros(&self, model: &E::Fitted) -> bool {
+        let params = self.estimator.params();
+        let param = |wanted: &str| params.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
+        match self.estimator.estimator() {
+            name if name.contains("Lasso") => true,
+            "ElasticNet" => param("l1_ratio").and_then(f64::of).is_some_and(is_whole),
+            "ElasticNetCV" => chosen_ratio(model).is_some_and(is_whole),
+            _ => param("penalty").is_some_and(|penalty| penalty.to_string() == "'l1'"),
+        }
+    }
+}
+
+/// True if a part is the whole, as far as NumPy's `isclose` tells.
+fn is_whole(part: f64) -> bool {
+    (part - 1.0).abs() <= 1e-5 + 1e-8
+}
+
+/// The part of the absolute values that an `ElasticNetCV` has chosen.
+fn chosen_ratio<M: 'static>(model: &M) -> Option<f64> {
+    let model: &dyn Any = model;
+    let chosen: Option<&FittedElasticNetCV> = match model.downcast_ref::<FittedAny<Regresses>>() {
+        Some(held) => held.downcast_ref(),
+        None => model.downcast_ref(),
+    };
+    chosen.map(|chosen| chosen.l1_ratio)
 }
 
 impl<E> Estimator for SelectFromModel<E>
@@ -209,7 +229,7 @@ where
         let model =
             self.estimator.fit_any(&training.x, Some(training.target()?), &training.weighted_options())?;
         let scores = magnitudes(&model, columns, Magnitude::Norm(self.norm_order))?;
-        let threshold = self.bound(&scores);
+        let threshold = self.bound(&model, &scores);
         let mut order: Vec<usize> = (0..columns).collect();
         order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
         let most = self.max_features.unwrap_or(columns);
@@ -311,5 +331,34 @@ impl<M> fmt::Display for FittedSelectFromModel<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (chosen, all) = (self.support.chosen().len(), self.support.mask.len());
         write!(f, "{NAME}: {chosen} of {all} features, threshold {}", self.threshold)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::AnyRegressor;
+    use crate::linear_model::{ElasticNet, ElasticNetCV};
+    use tharsis_numeric::arange;
+
+    fn threshold<E>(estimator: E) -> f64
+    where
+        E: Estimator + Params,
+        E::Fitted: Predict + Save + fmt::Debug + Send + Sync + 'static,
+    {
+        let x = (arange(40) * 7 % 11).reshape(&[20, 2]);
+        SelectFromModel::new(estimator).fit(&x, &x.sum(1), ..).unwrap().threshold
+    }
+
+    #[test]
+    fn the_least_coefficients_count_if_a_net_has_absolute_values_alone() {
+        for ratio in [1.0, 0.999_995] {
+            let chosen = ElasticNetCV::new().l1_ratio([0.999_995, ratio]);
+            assert_eq!(threshold(chosen.clone()), ALMOST_ZERO);
+            assert_eq!(threshold(AnyRegressor::new(chosen)), ALMOST_ZERO);
+            assert_eq!(threshold(ElasticNet::new().l1_ratio(ratio)), ALMOST_ZERO);
+        }
+        let (chosen, one) = (ElasticNetCV::new().l1_ratio([0.5, 0.9]), ElasticNet::new().l1_ratio(0.999));
+        assert!(ALMOST_ZERO < threshold(chosen).min(threshold(one)));
     }
 }

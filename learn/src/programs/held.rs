@@ -388,8 +388,9 @@ impl HeldModel for MemberModel {
         coefficients.or_else(|| numbers("feature_importances_").map(Importances::Trees))
     }
 
+    /// The model of the library, whose type tells more of it.
     fn as_any(&self) -> &dyn Any {
-        self
+        &*self.model
     }
 }
 

@@ -8,6 +8,7 @@ use crate::labels::class_tensor;
 use crate::neighbors::Neighbors;
 use crate::params::Params;
 use ndarray::{Array, Dimension};
+use std::any::Any;
 use std::marker::PhantomData;
 use tharsis_numeric::protocol::{Failure, Scope, Value};
 use tharsis_numeric::{Scalar, Tensor};
@@ -57,7 +58,7 @@ pub(super) trait Fit: Send + Sync {
 pub(super) type Crossed = (Box<dyn Model>, Tensor);
 
 /// A model of any type.
-pub(super) trait Model: Send + Sync {
+pub(super) trait Model: Any + Send + Sync {
     /// The samples, mapped by a method; none if the model has no such method.
     fn map(&self, method: &str, x: &Tensor) -> Option<Tensor>;
 

@@ -281,3 +281,20 @@ fn parts_of_unions_have_names_of_their_own() {
     let twice = error(of(json!("a")));
     assert!(twice.starts_with("ValueError: Names provided are not unique"), "{twice}");
 }
+
+#[test]
+fn features_of_nets_are_chosen_by_the_part_that_was_chosen() {
+    let threshold = |ratios: Json| {
+        let program = json!([
+            ["m", "sk.linear_model.ElasticNetCV", [], {"l1_ratio": ratios}],
+            ["s", "sk.feature_selection.SelectFromModel", [{"$": "m"}]],
+            ["_", "sk.fit", [{"$": "s"}, {"$": "x"}, {"$": "y"}]],
+            ["r", "sk.attr", [{"$": "s"}, "threshold_"]],
+        ]);
+        run(program, json!(["r"]))["r"].as_f64().unwrap()
+    };
+    for ratios in [json!(1.0), json!([0.999_995, 1.0])] {
+        assert_eq!(threshold(ratios), 1e-5);
+    }
+    assert_ne!(threshold(json!(0.5)), 1e-5);
+}
