@@ -439,7 +439,7 @@ impl FittedKBinsDiscretizer {
 }
 
 saved!(FittedKBinsDiscretizer, "KBinsDiscretizer", |model| {
-    !model.bin_edges.is_empty() && model.bin_edges.iter().all(|edges| 2 <= edges.len())
+    !model.bin_edges.is_empty() && model.bin_edges.iter().all(|edges| !edges.is_empty())
 });
 
 impl Transform for FittedKBinsDiscretizer {

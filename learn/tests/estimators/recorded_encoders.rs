@@ -6,8 +6,9 @@ use ndarray::{Array1, ArrayD};
 use tharsis_learn::base::Transform;
 use tharsis_learn::kernel_approximation::{AdditiveChi2Sampler, Kernel, Nystroem};
 use tharsis_learn::preprocessing::{
-    BinEncoding, BinStrategy, Categories, DropCategories, FittedOrdinalEncoder, HandleUnknown,
-    HandleUnknownCode, KBinsDiscretizer, KernelCenterer, OneHotEncoder, OrdinalEncoder, TargetEncoder,
+    BinEncoding, BinStrategy, Categories, DropCategories, FittedKBinsDiscretizer, FittedOrdinalEncoder,
+    HandleUnknown, HandleUnknownCode, KBinsDiscretizer, KernelCenterer, OneHotEncoder, OrdinalEncoder,
+    TargetEncoder,
 };
 use tharsis_learn::{FitOptions, Result, Save};
 use tharsis_numeric::quantile::Method;
@@ -283,6 +284,18 @@ fn constant_features_have_one_bin() {
     ];
     for (made, text) in refusals {
         assert_refused(made, "ValueError", text);
+    }
+}
+
+/// As in scikit-learn, a feature whose edges are within 1e-8 has no bin.
+#[test]
+fn features_without_bins_come_back_from_files() {
+    let x = (arange(6) * 1e-9).reshape(&[6, 1]);
+    let model = KBinsDiscretizer::new().encode(BinEncoding::Ordinal).fit(&x, ..).unwrap();
+    assert_eq!((model.n_bins(), model.bin_edges[0].len()), (vec![0], 1));
+    let read = FittedKBinsDiscretizer::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    for model in [&model, &read] {
+        assert_eq!(model.transform(&x).to_vec::<f64>().unwrap(), [0.0; 6]);
     }
 }
 
