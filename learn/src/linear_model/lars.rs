@@ -330,7 +330,7 @@ fn fitted(training: &Training, fit_intercept: bool, rule: Rule) -> Result<Fitted
 macro_rules! fits {
     ($($estimator:ident, $fitted:ident;)*) => {$(
         impl $estimator {
-            /// Fits the model on samples (n, d) and targets (n,), of real dtypes. One pass, rarely two.
+            /// Fits the model on samples (n, d) and targets (n,), of real dtypes. One pass, rarely more.
             ///
             /// # Errors
             /// `ValueError` for parameters out of their ranges, shapes that do not fit, several targets, no

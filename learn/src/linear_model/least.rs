@@ -145,6 +145,18 @@ fn by_factors(training: &Training, centred: &Centred, penalty: f64) -> Result<Ar
     Ok(vectors.dot(&(along * factors.insert_axis(Axis(1)))))
 }
 
+/// The upper factor of samples beside their targets: products of its columns are those of theirs. (r, d + k).
+/// One pass, by blocks of rows if there are many.
+#[track_caller]
+pub(super) fn upper_factor(training: &Training, centred: &Centred) -> Result<Array2<f64>> {
+    let upper = concatenate(&[&centred.x, &centred.y], 1).qr_upper();
+    let states = training.engine.run(&[&upper])?;
+    if !all_finite(&states) {
+        return Err(training.not_finite(Nan::Refused));
+    }
+    matrix(states.into_iter().next().ok_or_else(lost)?)
+}
+
 /// Singular values of samples, whose condition is the root of that of their products.
 pub(super) struct Factors {
     /// Descending, 0 for those that are rounding; (r,).
@@ -162,12 +174,7 @@ impl Factors {
     #[track_caller]
     pub(super) fn of(training: &Training, centred: &Centred) -> Result<Factors> {
         let columns = training.columns;
-        let upper = concatenate(&[&centred.x, &centred.y], 1).qr_upper();
-        let states = training.engine.run(&[&upper])?;
-        if !all_finite(&states) {
-            return Err(training.not_finite(Nan::Refused));
-        }
-        let upper = matrix(states.into_iter().next().ok_or_else(lost)?)?;
+        let upper = upper_factor(training, centred)?;
         let own = upper.slice_axis(Axis(1), Slice::from(..columns));
         let projected = upper.slice_axis(Axis(1), Slice::from(columns..));
         let (left, singular, right) = svd(&own.to_owned())?;

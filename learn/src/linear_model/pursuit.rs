@@ -1,15 +1,18 @@
 //! Matching pursuit: features are chosen one after the other, each the one that goes most with what those
-//! before leave of the target. One pass makes the Gram matrix.
+//! before leave of the target. One pass makes the Gram matrix. Lines through zero of samples far from it are
+//! pursued on a factor of the samples.
 
 use super::active::Active;
 use super::lars::fits;
+use super::least::{upper_factor, well_conditioned};
 use super::line::{self, Line, line_model};
 use super::sums::Sums;
 use crate::base::{Estimator, FitOptions};
 use crate::bounds::{check, check_not_negative};
 use crate::checks::{Training, refused};
 use crate::params::estimator;
-use ndarray::{Array1, ArrayD, Axis};
+use crate::passes::{Around, Centred};
+use ndarray::{Array1, Array2, ArrayD, Axis, Slice};
 use serde::{Deserialize, Serialize};
 use tharsis_numeric::{Result, Tensor};
 
@@ -87,9 +90,16 @@ impl Estimator for OrthogonalMatchingPursuit {
         }
         let sums = Sums::of(&training, &training.one_target()?, line::around(self.fit_intercept))?;
         let most = n_nonzero_coefs.unwrap_or(columns);
-        let path = pursued(&sums, most, self.tol, || training.engine.check_time())?;
-        let n_iter = path.len();
-        let coef = path.into_iter().last().unwrap_or_else(|| Array1::zeros(columns));
+        let look = || training.engine.check_time();
+        // Products of samples far from zero have lost all directions across.
+        let has_lost =
+            !self.fit_intercept && columns <= training.rows && well_conditioned(&sums.gram)?.is_none();
+        let (n_iter, coef) = if has_lost {
+            Factored::of(&training)?.pursued(most, self.tol, look)?
+        } else {
+            let path = pursued(&sums, most, self.tol, look)?;
+            (path.len(), path.into_iter().last().unwrap_or_else(|| Array1::zeros(columns)))
+        };
         if coef.iter().any(|coef| !coef.is_finite()) {
             return Err(training.beyond_float64());
         }
@@ -136,6 +146,122 @@ pub(super) fn pursued(
         }
     }
     Ok(path)
+}
+
+/// Samples and their target in coordinates of which there are no more than columns of both: their factor.
+struct Factored {
+    /// (r, d).
+    features: Array2<f64>,
+    /// The part of the target that is left; (r,).
+    left: Array1<f64>,
+    /// The part of a length that is rounding.
+    rounding: f64,
+    /// The features that were chosen, in the order in which they came.
+    columns: Vec<usize>,
+    /// The direction that each of them adds, of length 1; (r,).
+    basis: Vec<Array1<f64>>,
+    /// Their parts along these directions, to the own one.
+    parts: Vec<Vec<f64>>,
+    /// The target along the directions.
+    along: Vec<f64>,
+}
+
+impl Factored {
+    /// That of a line through zero. One pass.
+    #[track_caller]
+    fn of(training: &Training) -> Result<Factored> {
+        let centred = Centred::of(training, &training.one_target()?, Around::Zero)?;
+        let upper = upper_factor(training, &centred)?;
+        let columns = training.columns;
+        Ok(Factored {
+            features: upper.slice_axis(Axis(1), Slice::from(..columns)).to_owned(),
+            left: upper.column(columns).to_owned(),
+            rounding: f64::EPSILON * training.rows.max(columns) as f64,
+            columns: Vec::new(),
+            basis: Vec::new(),
+            parts: Vec::new(),
+            along: Vec::new(),
+        })
+    }
+
+    /// The pursuit that [`pursued`] makes of products: the number of features, and the coefficients of all.
+    fn pursued(
+        mut self,
+        most: usize,
+        tol: Option<f64>,
+        look: impl Fn() -> Result<()>,
+    ) -> Result<(usize, Array1<f64>)> {
+        let nothing = UNCORRELATED * length(&self.left);
+        while self.columns.len() < most {
+            look()?;
+            if length(&self.left) <= nothing || !self.push() {
+                break;
+            }
+            let squares = self.left.dot(&self.left);
+            if tol.is_some_and(|tol| squares <= tol) {
+                break;
+            }
+        }
+        Ok((self.columns.len(), self.coef()))
+    }
+
+    /// Chooses the feature that goes most with what is left, the first one of equal columns. Whether there is
+    /// one that is no sum of others.
+    fn push(&mut self) -> bool {
+        let products = self.features.t().dot(&self.left);
+        let (mut next, mut largest) = (None, 0.0);
+        for (column, product) in products.iter().enumerate() {
+            if !self.columns.contains(&column) && largest < product.abs() * (1.0 - UNCORRELATED) {
+                (next, largest) = (Some(column), product.abs());
+            }
+        }
+        let Some(next) = next else { return false };
+        let mut own = self.features.column(next).to_owned();
+        let rounding = self.rounding * length(&own);
+        let mut parts = taken_off(&mut own, &self.basis);
+        let rest = length(&own);
+        if largest <= rounding * length(&self.left) || rest <= rounding {
+            return false;
+        }
+        own /= rest;
+        parts.push(rest);
+        self.columns.push(next);
+        self.parts.push(parts);
+        self.basis.push(own);
+        self.along.push(0.0);
+        let more = taken_off(&mut self.left, &self.basis);
+        self.along.iter_mut().zip(more).for_each(|(along, more)| *along += more);
+        true
+    }
+
+    /// The coefficients of all features; (d,).
+    fn coef(&self) -> Array1<f64> {
+        let mut coef: Array1<f64> = Array1::zeros(self.features.ncols());
+        for (at, &column) in self.columns.iter().enumerate().rev() {
+            let later = self.columns.iter().zip(&self.parts).skip(at + 1);
+            let known: f64 = later.map(|(&later, parts)| parts[at] * coef[later]).sum();
+            coef[column] = (self.along[at] - known) / self.parts[at][at];
+        }
+        coef
+    }
+}
+
+fn length(vector: &Array1<f64>) -> f64 {
+    vector.dot(vector).sqrt()
+}
+
+/// Takes the parts of a vector along directions off it, twice, since the first time leaves rounding of them.
+/// The parts.
+fn taken_off(vector: &mut Array1<f64>, directions: &[Array1<f64>]) -> Vec<f64> {
+    let mut parts = vec![0.0; directions.len()];
+    for _ in 0..2 {
+        for (part, direction) in parts.iter_mut().zip(directions) {
+            let more = direction.dot(&*vector);
+            vector.scaled_add(-more, direction);
+            *part += more;
+        }
+    }
+    parts
 }
 
 line_model!(

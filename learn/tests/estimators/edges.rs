@@ -11,7 +11,7 @@ use tharsis_learn::feature_selection::{
 use tharsis_learn::impute::{MissingIndicator, SimpleImputer};
 use tharsis_learn::linear_model::{
     BayesianRidge, ElasticNet, Lasso, LinearRegression, LogisticRegression, LogisticRegressionCV,
-    PoissonRegressor, Ridge, RidgeCV, RidgeClassifier,
+    OrthogonalMatchingPursuit, PoissonRegressor, Ridge, RidgeCV, RidgeClassifier,
 };
 use tharsis_learn::preprocessing::{
     PolynomialFeatures, PowerMethod, PowerTransformer, QuantileTransformer, RobustScaler,
@@ -364,6 +364,29 @@ fn variances_of_lines_through_zero_keep_digits_of_far_samples() {
     let expected = [0.93602708, -0.93602708, 2.4326187120188845, 1.1226244201800037];
     assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6), "{found:?}, not {expected:?}");
     assert_eq!((model.n_iter, model.intercept.sum()), (5, 0.0));
+}
+
+/// The third part of the target is across all features, so that the least squares on the first two are half
+/// their difference exactly. A pursuit of products is off by 1e-2.
+#[test]
+fn a_pursuit_through_zero_keeps_digits_of_far_samples() {
+    let sign = |half: i64| (arange(8).floor_divide(half) % 2) * -2.0 + 1.0;
+    let [a, b, c] = [sign(1), sign(2), sign(4)];
+    let x = stack(&[&(&a * 2.0), &(&b * 0.75), &(&a * &b)], 1) + 3e7;
+    let y = &a - &b * 0.375 + &c;
+    let pursuit = OrthogonalMatchingPursuit::new().fit_intercept(false);
+    for estimator in [pursuit.clone().n_nonzero_coefs(2), pursuit.clone().tol(8.5)] {
+        let model = estimator.fit(&x, &y, ..).unwrap();
+        let (found, expected) = ([model.coef[[0]], model.coef[[1]], model.coef[[2]]], [0.5, -0.5, 0.0]);
+        assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6), "{found:?}");
+        assert_eq!((model.n_iter, model.intercept.sum()), (2, 0.0));
+    }
+    // The first one of equal columns, and no more features than have a part of the target.
+    let twice = stack(&[&(&a * 2.0), &(&a * 2.0), &b], 1);
+    let model = pursuit.n_nonzero_coefs(3).fit(&twice, &(&a + &b * 0.5), ..).unwrap();
+    let (found, expected) = ([model.coef[[0]], model.coef[[1]], model.coef[[2]]], [0.5, 0.0, 0.5]);
+    assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?}");
+    assert_eq!(model.n_iter, 2);
 }
 
 /// Steps for a value of `C` begin where those for the value before have ended, as in scikit-learn.
