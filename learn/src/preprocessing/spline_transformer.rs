@@ -264,7 +264,14 @@ impl SplineTransformer {
             let numbers: Vec<f64> = state.into_iter().collect();
             match (&self.knots, &numbers[..]) {
                 (Knots::Quantile, numbers) => knots.assign(&Array1::from(numbers.to_vec())),
-                (_, &[least, most]) => knots.assign(&Array1::linspace(least, most, self.n_knots)),
+                (_, &[least, most]) => {
+                    knots.assign(&Array1::linspace(least, most, self.n_knots));
+                    // As in NumPy, the last one is the end itself, and no product with rounding.
+                    let last = &mut knots[self.n_knots - 1];
+                    if last.is_finite() {
+                        *last = most;
+                    }
+                }
                 _ => return Err(lost()),
             }
         }

@@ -18,6 +18,19 @@ use tharsis_learn::random_projection::GaussianRandomProjection;
 use tharsis_learn::{FitOptions, Result};
 use tharsis_numeric::{Chunks, DType, Tensor, arange, array, ones, zeros};
 
+/// A third of 0.9, three times, is less than 0.9.
+#[test]
+fn the_largest_number_is_the_last_knot() {
+    let x = array([0.0, 0.9]).reshape(&[2, 1]);
+    for n_knots in 2..12 {
+        let splines = SplineTransformer::new().n_knots(n_knots).extrapolation(Extrapolation::Error);
+        let model = splines.fit(&x, ..).unwrap();
+        // Behind three knots before the first one.
+        assert_eq!(model.knots[[0, n_knots + 2]], 0.9, "{n_knots}");
+        assert!(model.transform(&x).execute().is_ok(), "{n_knots}");
+    }
+}
+
 /// Classes, codes and refusals of scikit-learn 1.9.1.
 #[test]
 fn label_encoder() {
