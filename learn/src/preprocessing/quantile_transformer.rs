@@ -126,7 +126,11 @@ impl Estimator for QuantileTransformer {
         let training = Training::unsupervised("QuantileTransformer", x, options)?.without_weights()?;
         let count = self.n_quantiles.min(training.rows);
         training.check_held(count, training.columns)?;
-        let references = if count == 1 { Array1::zeros(1) } else { Array1::linspace(0.0, 1.0, count) };
+        let mut references: Array1<f64> = Array1::linspace(0.0, 1.0, count);
+        // As in NumPy, the last one is the end itself, and no product with rounding.
+        if 1 < count {
+            references[count - 1] = 1.0;
+        }
         let shares: Vec<f64> = references.to_vec();
         let quantiles = training.x.nanquantile(&shares[..], 0, Method::Linear);
         let states = training.engine.run(&[&quantiles, &training.x.isinf().any(..)])?;

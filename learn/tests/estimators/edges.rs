@@ -389,6 +389,17 @@ fn a_pursuit_through_zero_keeps_digits_of_far_samples() {
     assert_eq!(model.n_iter, 2);
 }
 
+/// 49 times a 49th is less than 1.
+#[test]
+fn the_largest_number_has_all_shares() {
+    let numbers: Vec<f64> = (0..50).map(|at| 1.5f64.powi(at)).collect();
+    let x = column(&numbers);
+    let model = QuantileTransformer::new().fit(&x, ..).unwrap();
+    let made = model.transform(&x);
+    assert_eq!(made.to_vec::<f64>().unwrap()[49], 1.0);
+    assert_eq!(model.inverse_transform(&made).to_vec::<f64>().unwrap()[49], numbers[49]);
+}
+
 /// Steps for a value of `C` begin where those for the value before have ended, as in scikit-learn.
 #[test]
 fn steps_of_a_path_begin_at_the_model_before() {
