@@ -124,13 +124,17 @@ impl Rows {
     /// A part of these rows that is drawn, in their order; all if the part is all.
     ///
     /// # Errors
-    /// Errors of the run that tells how many there are.
+    /// `ValueError` for more rows than there are; errors of the run that tells how many.
     #[track_caller]
     pub(super) fn drawn(&self, part: f64, generator: &Generator) -> crate::Result<Rows> {
         let positions = settled(&[&self.indices()])?.remove(0);
         let rows = positions.shape()?.first().copied().unwrap_or(0);
         let wanted = (part * rows as f64) as usize;
-        if rows <= wanted {
+        if rows < wanted {
+            let text = format!("Cannot sample {wanted} out of arrays with dim {rows} when replace is False");
+            return Err(Error::here(GraphError::Value(text)));
+        }
+        if rows == wanted {
             return Ok(self.clone());
         }
         let chosen = generator.permutation(rows).get(&[Index::from(..wanted as i64)]).sort(0);

@@ -140,6 +140,10 @@ fn mistakes_are_told_as_scikit_learn_does() {
             ridges(3).min_resources(MinResources::Count(0)),
             "min_resources_=0: you might have passed an empty dataset X.",
         ),
+        (
+            ridges(3).max_resources(5_000),
+            "Cannot sample 1330 out of arrays with dim 353 when replace is False",
+        ),
         (ridges(3).factor(1.0), "The 'factor' parameter of HalvingGridSearchCV must be"),
         (ridges(0), "Parameter grid for parameter 'alpha' need a non-empty sequence"),
     ];
