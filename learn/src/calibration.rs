@@ -168,8 +168,8 @@ impl CalibratedClassifierCV {
     /// Fits the classifiers and their curves on samples (n, d) and labels (n,), whole numbers.
     ///
     /// # Errors
-    /// `ValueError` for an estimator that does not classify, and for classes of fewer samples than folds;
-    /// errors of the fits.
+    /// `ValueError` for an estimator that does not classify, classes of fewer samples than folds, and folds
+    /// of one sample; errors of the fits.
     #[track_caller]
     pub fn fit(
         &self,
@@ -430,6 +430,19 @@ fn logits(values: &Tensor, is_decision: bool) -> Result<Tensor> {
     Ok(if is_decision { both } else { (both + LEAST_CHANCE).log() })
 }
 
+/// The number of splits, if it is told without the samples.
+fn number(folds: &Folds) -> Option<usize> {
+    Some(match folds {
+        Folds::Count(count) => *count,
+        Folds::KFold(folds) => folds.n_splits,
+        Folds::Stratified(folds) => folds.n_splits,
+        Folds::Group(folds) => folds.n_splits,
+        Folds::TimeSeries(folds) => folds.n_splits,
+        Folds::Shuffle(folds) => folds.n_splits,
+        Folds::LeaveOneOut | Folds::Splits(_) => return None,
+    })
+}
+
 impl Estimator for CalibratedClassifierCV {
     type Fitted = FittedCalibratedClassifierCV;
 
@@ -446,7 +459,10 @@ impl Estimator for CalibratedClassifierCV {
         let line = y.filter(|_| is_column).map(|y| y.squeeze(Some(&[1])));
         let training = Training::supervised(NAME, x, line.as_ref().or(y), options)?;
         let classes = Classes::of(&training)?;
-        if let Some(Folds::Count(folds)) = self.folds {
+        if matches!(self.folds, Some(Folds::LeaveOneOut)) {
+            return Err(refused("LeaveOneOut cross-validation does not allow all classes in test splits."));
+        }
+        if let Some(folds) = self.folds.as_ref().and_then(number) {
             let counts = training.engine.run(&[&classes.indicators().sum(0)])?.pop().ok_or_else(lost)?;
             if counts.iter().any(|&count| count < folds as f64) {
                 return Err(refused(format!(

@@ -17,6 +17,7 @@ use tharsis_learn::isotonic::IsotonicRegression;
 use tharsis_learn::linear_model::{
     LinearRegression, LogisticRegression, LogisticRegressionCV, Ridge, RidgeClassifier,
 };
+use tharsis_learn::model_selection::{KFold, LeaveOneOut};
 use tharsis_learn::multiclass::{OneVsOneClassifier, OneVsRestClassifier};
 use tharsis_learn::multioutput::{MultiOutputClassifier, MultiOutputRegressor};
 use tharsis_learn::naive_bayes::GaussianNB;
@@ -442,6 +443,17 @@ fn mistakes_have_the_texts_of_scikit_learn() {
         (
             CalibratedClassifierCV::new().cv(4).fit(&x, &y, ..).map(drop),
             "Requesting 4-fold cross-validation but provided less than 4 examples for at least one class.",
+        ),
+        (
+            CalibratedClassifierCV::new()
+                .cv(KFold { n_splits: 4, ..KFold::default() })
+                .fit(&x, &y, ..)
+                .map(drop),
+            "Requesting 4-fold cross-validation but provided less than 4 examples for at least one class.",
+        ),
+        (
+            CalibratedClassifierCV::new().cv(LeaveOneOut).fit(&x, &y, ..).map(drop),
+            "LeaveOneOut cross-validation does not allow",
         ),
         (
             IsotonicRegression::new().fit(&x.reshape(&[3, 2]), &array([1.0, 2.0, 3.0]), ..).map(drop),
