@@ -201,7 +201,8 @@ impl KBinsDiscretizer {
     ///
     /// # Errors
     /// `ValueError` for parameters out of their ranges, samples of other than two axes, without rows or
-    /// features, complex, NaN or infinite, and weights that are negative or all zero; errors of the passes.
+    /// features, complex, NaN or infinite, weights that are negative or all zero, and columns of bins of a
+    /// feature that has none; errors of the passes.
     #[track_caller]
     pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedKBinsDiscretizer> {
         self.fit_any(x, None, &options.into())
@@ -368,6 +369,11 @@ impl Estimator for KBinsDiscretizer {
                 BinStrategy::Quantile => apart(&std::mem::take(&mut found[at])),
                 BinStrategy::KMeans => apart(&by_clusters(&column(&training.x, at), ends, count, options)?),
             });
+        }
+        // Columns of no bins are no feature: scikit-learn cannot fit them either.
+        let without = bin_edges.iter().position(|edges| edges.len() < 2);
+        if let (Some(at), false) = (without, self.encode == BinEncoding::Ordinal) {
+            return Err(refused(format!("feature {at} has no bin: its numbers are within {WIDTH_MIN:?}")));
         }
         Ok(FittedKBinsDiscretizer { bin_edges, encode: self.encode })
     }

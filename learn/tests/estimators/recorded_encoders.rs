@@ -297,6 +297,8 @@ fn features_without_bins_come_back_from_files() {
     for model in [&model, &read] {
         assert_eq!(model.transform(&x).to_vec::<f64>().unwrap(), [0.0; 6]);
     }
+    let columns = KBinsDiscretizer::new().fit(&x, ..).map(drop);
+    assert_refused(columns, "ValueError", "feature 0 has no bin: its numbers are within 1e-8");
 }
 
 #[test]
