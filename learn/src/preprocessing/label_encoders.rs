@@ -47,7 +47,7 @@ fn labels(estimator: &'static str, y: &Tensor, options: &FitOptions) -> Result<V
     Ok(Classes::of(&training)?.values)
 }
 
-/// Labels (n,) that compare with whole numbers.
+/// Labels (n,) that compare with whole numbers. Those of uint64 stay as they are: int64 does not hold all.
 #[track_caller]
 fn numbers(y: &Tensor) -> Result<Tensor> {
     let y = match *y.shape()? {
@@ -57,11 +57,12 @@ fn numbers(y: &Tensor) -> Result<Tensor> {
             return Err(refused(format!("y should be a 1d array, got an array of shape {shape:?} instead.")));
         }
     };
-    let dtype = y.dtype()?;
-    if dtype.is_complex() {
-        return Err(refused("Complex data not supported"));
-    }
-    Ok(if dtype.kind() == Kind::Float { y.astype(DType::F64) } else { y.astype(DType::I64) })
+    Ok(match y.dtype()? {
+        dtype if dtype.is_complex() => return Err(refused("Complex data not supported")),
+        dtype if dtype.kind() == Kind::Float => y.astype(DType::F64),
+        DType::U64 => y,
+        _ => y.astype(DType::I64),
+    })
 }
 
 impl LabelEncoder {
@@ -112,7 +113,9 @@ impl FittedLabelEncoder {
             Err(error) => return Tensor::from(error),
         };
         let classes = class_tensor(&self.classes);
-        let place = classes.searchsorted(&y).minimum(self.classes.len() as i64 - 1);
+        // A label beyond int64 may find a class here, which is another number than it.
+        let wanted = if matches!(y.dtype(), Ok(DType::U64)) { y.astype(DType::I64) } else { y.clone() };
+        let place = classes.searchsorted(&wanted).minimum(self.classes.len() as i64 - 1);
         of_known(&place, &classes.take_at(&place, 0).equal(&y))
     }
 

@@ -48,6 +48,11 @@ fn label_encoder() {
         assert_eq!(model.transform(&y).to_vec::<i64>().unwrap(), [1, 0, 1, 2]);
     }
     assert_eq!(LabelEncoder::new().fit(&array([true, false]), ..).unwrap().classes, [0, 1]);
+    // The bits of the largest uint64 are those of -1.
+    let model = LabelEncoder::new().fit(&array([-1i64, 3, 9]), ..).unwrap();
+    assert_eq!(model.transform(&array([9u64, 3])).to_vec::<i64>().unwrap(), [2, 1]);
+    let wrong = model.transform(&array([u64::MAX, 3]));
+    assert_refused(wrong.execute(), "ValueError", "y contains previously unseen labels");
     let refusals = [
         (LabelEncoder::new().fit(&ones(&[2, 2]), ..).map(drop), "y should be a 1d array"),
         (LabelEncoder::new().fit(&array([0.5, 1.0]), ..).map(drop), "Unknown label type"),
@@ -81,6 +86,9 @@ fn label_binarizer() {
     let three = marked().fit(&array([5i64, 3, 9]), ..).unwrap();
     let scores = array([0.1, 0.9, 0.95, 0.5, 0.2, 0.3]).reshape(&[2, 3]);
     assert_eq!(three.inverse_transform(&scores).to_vec::<i64>().unwrap(), [9, 3]);
+    let signed = marked().fit(&array([-1i64, 3, 9]), ..).unwrap();
+    let made = signed.transform(&array([u64::MAX, 3]));
+    assert_eq!(made.to_vec::<i64>().unwrap(), [-1, -1, -1, -1, 2, -1]);
     let two = marked().fit(&array([5i64, 3]), ..).unwrap();
     assert_eq!(two.inverse_transform(&array([0.4, 0.6])).to_vec::<i64>().unwrap(), [3, 5]);
     let refusals = [
