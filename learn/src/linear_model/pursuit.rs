@@ -20,6 +20,8 @@ use tharsis_numeric::{Result, Tensor};
 const UNCORRELATED: f64 = 1e-12;
 /// A part in so many of the features is chosen by default.
 const SHARE: usize = 10;
+/// A feature must have so many times as much beside the others as rounding leaves of a sum of them.
+const MARGIN: f64 = 4.0;
 
 estimator! {
     /// scikit-learn's `OrthogonalMatchingPursuit`: least squares on few features, chosen one after the other.
@@ -176,7 +178,7 @@ impl Factored {
         Ok(Factored {
             features: upper.slice_axis(Axis(1), Slice::from(..columns)).to_owned(),
             left: upper.column(columns).to_owned(),
-            rounding: f64::EPSILON * training.rows.max(columns) as f64,
+            rounding: MARGIN * f64::EPSILON * training.rows.max(columns) as f64,
             columns: Vec::new(),
             basis: Vec::new(),
             parts: Vec::new(),
