@@ -244,6 +244,12 @@ impl Inbox {
         drop(left);
     }
 
+    /// Whether the loop has ended.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner).is_closed
+    }
+
     /// Whether the queue was empty at this moment.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -307,6 +313,6 @@ mod tests {
         assert!(answer.await.is_err() && inbox.is_empty());
         let Some(room) = futures::FutureExt::now_or_never(next) else { panic!("the room is empty") };
         inbox.put(line(b"2", room));
-        assert!(inbox.take().is_none());
+        assert!(inbox.take().is_none() && inbox.is_closed());
     }
 }

@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -162,8 +162,13 @@ fn accept(listener: &UnixListener, acceptor: &Arc<ClientAcceptor>, stop: &Atomic
         let name = "client".to_owned();
         // The thread ends with the client's socket.
         let _detached = std::thread::Builder::new().name(name).stack_size(256 << 10).spawn(move || {
-            if let Err(problem) = acceptor.receive(&stream) {
-                tracing::warn!(%problem, "a client was refused");
+            match acceptor.receive(&stream) {
+                Ok(()) => {}
+                // It came while the node ended: that is nobody's mistake.
+                Err(problem) if acceptor.inbox.is_closed() => {
+                    tracing::debug!(%problem, "a client came too late");
+                }
+                Err(problem) => tracing::warn!(%problem, "a client was refused"),
             }
         });
     }
@@ -267,8 +272,7 @@ impl ClientAcceptor {
     fn answer_inventory(&self, stream: &UnixStream) -> Result<(), String> {
         let (reply, answer) = sync_channel(1);
         self.inbox.put(Input::Inventory { reply });
-        let late = |_| "the node is too busy to answer".to_owned();
-        let mut inventory = answer.recv_timeout(REPORT_WAIT).map_err(late)?;
+        let mut inventory = await_answer(&answer)?;
         let encode = |inventory: &Inventory| {
             postcard::to_stdvec(&Answer::Inventory(Box::new(inventory.clone()))).unwrap_or_default()
         };
@@ -282,8 +286,7 @@ impl ClientAcceptor {
         }
         let (reply, answer) = sync_channel(1);
         self.inbox.put(Input::List { listing, reply });
-        let late = |_| "the node is too busy to answer".to_owned();
-        let mut table = answer.recv_timeout(REPORT_WAIT).map_err(late)?;
+        let mut table = await_answer(&answer)?;
         let encode =
             |table: &Table| postcard::to_stdvec(&Answer::Table(Box::new(table.clone()))).unwrap_or_default();
         let frame = table.fit(HELLO_BYTES_MAX, encode);
@@ -297,9 +300,7 @@ impl ClientAcceptor {
             Subject::Task(task) => About::Task(task),
         };
         self.inbox.put(Input::Story { about, reply });
-        let told =
-            answer.recv_timeout(REPORT_WAIT).map_err(|_| "the node is too busy to answer".to_owned())?;
-        let told = told.unwrap_or_default();
+        let told = await_answer(&answer)?.unwrap_or_default();
         let cut = |line: &String| line[..line.floor_char_boundary(STORY_LINE_BYTES_MAX)].to_owned();
         let past = told.past.iter().map(|past| PastRow { ago_ns: past.ago, what: cut(&past.what) });
         let story = Story {
@@ -314,7 +315,7 @@ impl ClientAcceptor {
     fn report(&self) -> Result<Report, String> {
         let (reply, answer) = sync_channel(1);
         self.inbox.put(Input::Report { reply });
-        answer.recv_timeout(REPORT_WAIT).map_err(|_| "the node is too busy to answer".to_owned())
+        await_answer(&answer)
     }
 
     fn admit(
@@ -484,6 +485,15 @@ struct Admitted {
     client: ClientId,
     is_driver: bool,
     segment: Arc<Segment>,
+}
+
+/// Waits for the loop's answer to an observer.
+fn await_answer<T>(answer: &Receiver<T>) -> Result<T, String> {
+    let words = |silent| match silent {
+        RecvTimeoutError::Timeout => "the node is too busy to answer",
+        RecvTimeoutError::Disconnected => "the node has ended",
+    };
+    answer.recv_timeout(REPORT_WAIT).map_err(|silent| words(silent).to_owned())
 }
 
 fn refuse(stream: &UnixStream, failure: Failure) -> Result<(), String> {

@@ -5,6 +5,8 @@ use crate::home::{self, Home, SMALL, await_that, end_of, kill, segments};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command};
 use std::time::Duration;
+use tharsis::observe;
+use tharsis_protos::handshake::Question;
 
 /// Starts a node in the background, and returns its output.
 fn start(home: &Home, words: &[&str]) -> home::Ended {
@@ -141,6 +143,23 @@ fn control_store_and_nodes_are_started_apart() {
     let ended = end_of(control);
     assert_eq!((ended.status, ended.err.as_str()), (0, ""));
     home.assert_clean(&processes);
+}
+
+#[test]
+fn a_node_that_is_asked_while_it_ends_warns_of_nobody() {
+    let home = Home::new();
+    let socket = home.path("node.sock");
+    let node = home.spawn([&["node", "--head", "--socket", &home.text("node.sock")], &SMALL[..]].concat());
+    let ask = || observe::ask(&socket, Question::Status).is_ok();
+    await_that("the node answers", ask);
+    let ended = std::thread::scope(|scope| {
+        let askers: [_; 8] = std::array::from_fn(|_| scope.spawn(|| while ask() {}));
+        kill(node.id(), "TERM");
+        let ended = end_of(node);
+        askers.into_iter().for_each(|asker| asker.join().unwrap());
+        ended
+    });
+    assert_eq!((ended.status, ended.err.as_str()), (0, ""));
 }
 
 #[test]
