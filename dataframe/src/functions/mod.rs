@@ -15,6 +15,7 @@ mod quantile;
 mod ranks;
 pub(crate) mod rows;
 mod sliding;
+pub(crate) mod span_lengths;
 pub(crate) mod spread;
 mod text_function;
 pub(crate) mod time_spans;
@@ -70,7 +71,11 @@ pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
     registry.register_udf(Arc::new(sign))?;
     let functions = arithmetic::functions().into_iter().chain(checked::functions());
     let functions = functions.chain(spread::functions()).chain(local_times::functions());
-    for function in functions.chain(zoned_times::functions()).chain(time_spans::functions()) {
+    for function in functions
+        .chain(zoned_times::functions())
+        .chain(time_spans::functions())
+        .chain(span_lengths::functions())
+    {
         registry.register_udf(function)?;
     }
     Ok(())

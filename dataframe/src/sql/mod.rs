@@ -45,7 +45,8 @@ use self::subqueries::{asked, levels, materialized};
 use self::tables::{copies, frame_rows};
 pub use self::text::{sql_line, sql_stream};
 use self::values::{
-    clocks, digits, float_decimals, floats, lists, overflow, recursive_types, times, union_types, zone_types,
+    clocks, digits, float_decimals, floats, interval_lengths, lists, overflow, recursive_types, times,
+    union_types, zone_types,
 };
 
 use crate::engine::{Settings, block_on, on_deep_stack, session};
@@ -280,7 +281,7 @@ fn typed(plan: LogicalPlan) -> Result<LogicalPlan> {
         let plan = float_decimals::as_one_type(clocks::of_moments(plan)?)?;
         let plan = union_types::of_all_sides(plan)?;
         let plan = lists::as_lists(times::as_meant(plan)?)?;
-        overflow::with_checks(digits::with_digits(plan)?)
+        interval_lengths::by_lengths(overflow::with_checks(digits::with_digits(plan)?)?)
     })
 }
 

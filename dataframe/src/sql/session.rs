@@ -9,6 +9,7 @@ use super::tables::files;
 use super::tables::frame_rows;
 use super::tables::keys;
 use super::tables::session_table::SessionTable;
+use super::values::interval_lengths;
 use super::values::row_texts;
 use crate::engine::{block_on, block_on_deep, on_deep_stack, unless_cancelled};
 use crate::error::{Error, Result};
@@ -361,6 +362,7 @@ impl SqlSession {
         for constraint in constraints.iter() {
             let source = ResidentTable::new(rows.clone()).source();
             let forbidden = change::forbidden(LogicalPlanBuilder::scan("rows", source, None)?, constraint)?;
+            let forbidden = interval_lengths::by_lengths(forbidden)?;
             if 0 < self.query(&forbidden)?.rows() {
                 return Err(keys::broken(&keys::labels(constraint, &rows.schema)));
             }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | floats of files and of results | `floats` |
 //! | times as texts, and lengths of time beside numbers | `times`, `interval_operators` |
+//! | intervals by their lengths | `interval_lengths` |
 //! | statements that have no times or no decimals | `timeless` |
 //! | days and readings of a clock beside moments | `clocks`, `moment_types`, `sides_with_moments` |
 //! | lists where texts are wanted | `lists` |
@@ -21,6 +22,7 @@ pub(super) mod digits;
 pub(super) mod file_decimals;
 pub(super) mod float_decimals;
 pub(super) mod floats;
+pub(super) mod interval_lengths;
 pub(super) mod interval_operators;
 pub(super) mod lists;
 pub(super) mod moment_types;

@@ -35,6 +35,15 @@ pub(in crate::sql) fn has_times(plan: &LogicalPlan) -> Result<bool> {
     has_values(plan, DataType::is_temporal)
 }
 
+/// Whether a value of a plan may be an interval; also one within a list or a struct.
+pub(super) fn has_intervals(plan: &LogicalPlan) -> Result<bool> {
+    has_values(plan, is_interval)
+}
+
+pub(super) fn is_interval(dtype: &DataType) -> bool {
+    matches!(dtype, DataType::Interval(_))
+}
+
 /// Whether a value of a plan may be a decimal. The library makes decimals of unsigned numbers, too.
 pub(in crate::sql) fn has_decimals(plan: &LogicalPlan) -> Result<bool> {
     has_values(plan, |dtype| dtype.is_decimal() || *dtype == DataType::UInt64)
@@ -75,7 +84,8 @@ fn may_make(part: &Expr, is_asked: fn(&DataType) -> bool) -> bool {
     }
 }
 
-fn has(dtype: &DataType, is_asked: fn(&DataType) -> bool) -> bool {
+/// Whether a type is one that is asked for, or has one within it.
+pub(super) fn has(dtype: &DataType, is_asked: fn(&DataType) -> bool) -> bool {
     let has = |dtype: &DataType| has(dtype, is_asked);
     match dtype {
         DataType::List(field)
