@@ -379,7 +379,9 @@ impl SqlSession {
                 statement.target = target;
                 staged = Some(place);
             }
-            statement.input = Arc::new(self.resident_plan(&statement.input)?);
+            let rows = self.query(&statement.input)?;
+            files::check_folders(table, &rows)?;
+            statement.input = Arc::new(resident_plan(rows)?);
         }
         self.written(LogicalPlan::Dml(statement), staged)
     }
@@ -388,7 +390,7 @@ impl SqlSession {
         let copy = files::as_frames_write(copy)?;
         namesakes::check_different(copy.input.schema().fields())?;
         let staged = files::of_copy(&copy)?;
-        let input = Arc::new(self.resident_plan(&copy.input)?);
+        let input = Arc::new(resident_plan(self.query(&copy.input)?)?);
         let output_url = staged.url();
         self.written(LogicalPlan::Copy(CopyTo { input, output_url, ..copy }), Some(staged))
     }
@@ -398,13 +400,6 @@ impl SqlSession {
         let written = self.by_library(plan)?;
         staged.map_or(Ok(()), Staged::finish)?;
         change::changed_rows(&written).map(SqlAnswer::Changed)
-    }
-
-    /// A plan of the rows of a query that has run, in their order.
-    fn resident_plan(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
-        let Resident { schema, parts } = self.query(plan)?;
-        let rows = Resident { schema, parts: vec![Arc::new(JoinedParts(parts))] };
-        Ok(LogicalPlanBuilder::scan("rows", ResidentTable::new(rows).source(), None)?.build()?)
     }
 
     /// Parts of a table, so many that each partition has some, and no more than needed.
@@ -421,6 +416,13 @@ impl std::fmt::Debug for SqlSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "SqlSession({})", self.context.session_id())
     }
+}
+
+/// A plan of rows that are made, in their order.
+fn resident_plan(rows: Resident) -> Result<LogicalPlan> {
+    let Resident { schema, parts } = rows;
+    let rows = Resident { schema, parts: vec![Arc::new(JoinedParts(parts))] };
+    Ok(LogicalPlanBuilder::scan("rows", ResidentTable::new(rows).source(), None)?.build()?)
 }
 
 fn rows_of(batch: RecordBatch) -> Result<SqlAnswer> {

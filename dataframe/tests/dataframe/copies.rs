@@ -50,3 +50,53 @@ fn a_form_of_times_is_one_of_moments_too() {
     session.run(&format!("copy (select 1 = 1 as b) to '{name}'")).unwrap();
     assert_eq!(fs::read_to_string(&name).unwrap(), "b\ntrue\n");
 }
+
+#[test]
+fn folders_of_missing_values_are_those_of_hive() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut session = SqlSession::default();
+    session
+        .run(
+            "create table t (id int, n int, x double, d date, s text, b boolean, m timestamp) as values \
+             (1, 0, 0.5, date '1970-01-01', '', false, timestamp '1970-01-01 00:00:00'), \
+             (2, null, null, null, null, null, null)",
+        )
+        .unwrap();
+    for (key, of_first) in
+        [("n", "n=0"), ("x", "x=0.5"), ("d", "d=1970-01-01"), ("s", "s="), ("b", "b=false"), ("m", "")]
+    {
+        let parts = path(&folder, &format!("{key}/"));
+        session
+            .run(&format!(
+                "copy (select id, {key} from t) to '{parts}' (format parquet, partition_by ({key}))"
+            ))
+            .unwrap();
+        assert!(fs::exists(format!("{parts}{of_first}")).unwrap(), "{key}");
+        assert!(fs::exists(format!("{parts}{key}=__HIVE_DEFAULT_PARTITION__")).unwrap(), "{key}");
+        let missing = session.run(&format!("select id from read_parquet('{parts}') where {key} is null"));
+        assert_eq!(missing.unwrap(), [["2"]], "{key}");
+    }
+    let two = path(&folder, "two/");
+    session.run(&format!("copy t to '{two}' (format json, partition_by (s, n))")).unwrap();
+    assert!(fs::exists(format!("{two}s=__HIVE_DEFAULT_PARTITION__/n=__HIVE_DEFAULT_PARTITION__")).unwrap());
+    let none =
+        format!("copy (select n from t) to '{}' (format parquet, partition_by (n))", path(&folder, "none/"));
+    assert_eq!(session.run(&none).unwrap_err().class(), "ValueError");
+    assert!(!fs::exists(path(&folder, "none")).unwrap());
+}
+
+#[test]
+fn tables_of_folders_take_no_missing_values_of_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = path(&folder, "e/");
+    fs::create_dir(&place).unwrap();
+    let mut session = SqlSession::default();
+    let made = format!(
+        "create external table e (id int, k int) stored as parquet partitioned by (k) location '{place}'"
+    );
+    session.run(&made).unwrap();
+    session.run("insert into e values (1, 0), (null, 7)").unwrap();
+    let error = session.run("insert into e values (2, 5), (3, null)").unwrap_err();
+    assert!(error.class() == "ValueError" && error.to_string().contains("\"k\""), "{error}");
+    assert_eq!(session.run("select count(*), count(id), max(k) from e").unwrap(), [["2", "1", "7"]]);
+}

@@ -1,13 +1,18 @@
 //! The files that statements write, which are made elsewhere and moved when they are complete.
 
 use crate::error::{Error, Result};
-use crate::write::{DATE_TIME, Staged};
-use arrow::datatypes::Schema;
+use crate::sql::plans::projection;
+use crate::stage::Resident;
+use crate::write::{DATE_TIME, NULL_FOLDER, Staged};
+use arrow::array::Array;
+use arrow::datatypes::{DataType, Schema};
 use datafusion::catalog::TableProvider;
+use datafusion::common::Column;
 use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::TableSource;
+use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::logical_expr::dml::CopyTo;
+use datafusion::logical_expr::{Expr, TableSource, cast, lit};
 use std::sync::Arc;
 
 /// The place of the files of a `COPY`. The library takes a path with an extension for a file, and any other
@@ -19,9 +24,10 @@ pub(in crate::sql) fn of_copy(copy: &CopyTo) -> Result<Staged> {
     if is_file { Staged::file(&path) } else { Staged::folder(&path) }
 }
 
-/// A `COPY` as frames write files: CSV and JSON with the compression that the end of the name says, and times
-/// of CSV; refused for columns that the library does not write.
-pub(in crate::sql) fn as_frames_write(mut copy: CopyTo) -> Result<CopyTo> {
+/// A `COPY` as frames write files: CSV and JSON with the compression that the end of the name says, times of
+/// CSV, and folders of missing values; refused for columns that the library does not write.
+pub(in crate::sql) fn as_frames_write(copy: CopyTo) -> Result<CopyTo> {
+    let mut copy = with_folders(copy)?;
     let is_csv = copy.file_type.get_ext() == "csv";
     let is_text = is_csv || copy.file_type.get_ext() == "json";
     if let Some((_, compression)) = compressed(&copy.output_url).filter(|_| is_text) {
@@ -46,6 +52,69 @@ pub(in crate::sql) fn as_frames_write(mut copy: CopyTo) -> Result<CopyTo> {
     }
     Ok(copy)
 }
+
+/// A `COPY` whose folders have the names that frames give them. For a missing value the library would write
+/// the folder of zero, false, an empty text or 1970.
+fn with_folders(mut copy: CopyTo) -> Result<CopyTo> {
+    // Their values are in the files too.
+    let are_kept = copy.options.get(KEPT_COLUMNS).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    if copy.partition_by.is_empty() || are_kept {
+        return Ok(copy);
+    }
+    let schema = copy.input.schema();
+    let is_key = |name: &String| copy.partition_by.contains(name);
+    if schema.fields().iter().all(|field| is_key(field.name())) {
+        return Err(Error::Value(
+            "COPY by the values of all columns leaves none for the files: name fewer in PARTITION_BY"
+                .to_owned(),
+        ));
+    }
+    let nested = schema.fields().iter().find(|field| is_key(field.name()) && field.data_type().is_nested());
+    if let Some(field) = nested {
+        let name = field.name();
+        return Err(Error::NotImplemented(format!(
+            "COPY by the values of column {name:?} is not supported, since it has lists or objects"
+        )));
+    }
+    let exprs = schema.iter().map(|(table, field)| {
+        let column = Expr::Column(Column::new(table.cloned(), field.name()));
+        if !is_key(field.name()) {
+            return column;
+        }
+        let names = coalesce(vec![cast(column, DataType::Utf8), lit(NULL_FOLDER)]);
+        names.alias_qualified(table.cloned(), field.name())
+    });
+    copy.input = projection(exprs.collect(), Arc::clone(&copy.input))?;
+    Ok(copy)
+}
+
+/// Refuses rows of an `INSERT` whose folder has no name in a table of files.
+pub(in crate::sql) fn check_folders(table: &dyn TableProvider, rows: &Resident) -> Result<()> {
+    let Some(table) = table.downcast_ref::<ListingTable>() else { return Ok(()) };
+    let keys = table.options().table_partition_cols.len();
+    // They are the last columns.
+    let first = rows.schema.fields().len().saturating_sub(keys);
+    if keys == 0 {
+        return Ok(());
+    }
+    for part in &rows.parts {
+        for batch in part.fetch()? {
+            let columns = batch.columns().iter().zip(rows.schema.fields()).skip(first);
+            if let Some((_, field)) = columns.into_iter().find(|(values, _)| 0 < values.logical_null_count())
+            {
+                let name = field.name();
+                return Err(Error::Value(format!(
+                    "INSERT of a row whose {name:?} is missing: the table has a folder for each of its values, and \
+                     none for missing ones"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The option that keeps the columns of folders in the files.
+const KEPT_COLUMNS: &str = "execution.keep_partition_by_columns";
 
 /// A name before the ending of a compression, and the compression.
 pub(in crate::sql) fn compressed(name: &str) -> Option<(&str, &'static str)> {
