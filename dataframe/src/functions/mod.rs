@@ -7,6 +7,7 @@ pub(crate) mod full_formats;
 pub(crate) mod full_times;
 pub(crate) mod local_times;
 mod moments;
+pub(crate) mod moving;
 mod named;
 mod on_arrays;
 mod only_row;
@@ -53,7 +54,7 @@ pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
     let all = [product(), quantile(), skewness(), kurtosis()].into_iter().chain(sliding).chain(in_order);
     registry.register_udaf(window_values())?;
     registry.register_udaf(checked::sum())?;
-    for aggregate in all {
+    for aggregate in all.chain(moving::functions()) {
         registry.register_udaf(aggregate)?;
     }
     for window in [last_present(), next_present(), ewm_mean(), ewm_cov(), ewm_sum(), over_span()] {

@@ -206,16 +206,21 @@ impl Accumulator for Sum {
 
 /// The values of a window, and their sums.
 #[derive(Debug, Default)]
-struct Values {
+pub(super) struct Values {
     kind: Kind,
     values: VecDeque<f64>,
     sums: MovingSums,
 }
 
 impl Values {
-    fn variance(&self) -> Option<f64> {
-        let count = self.values.len() as f64;
+    /// The number of values, and the sum of squares of their distances from the mean.
+    pub(super) fn spread(&self) -> (f64, f64) {
         let squares = self.sums.squares().unwrap_or_else(|| squares_of(self.values.iter().copied()));
+        (self.values.len() as f64, squares)
+    }
+
+    fn variance(&self) -> Option<f64> {
+        let (count, squares) = self.spread();
         (count > 1.0).then_some(squares / (count - 1.0))
     }
 }

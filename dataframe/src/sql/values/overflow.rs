@@ -1,9 +1,12 @@
-//! Checked arithmetic in the plans of statements: in SQL a result that has no room is an error.
+//! Checked arithmetic in the plans of statements: in SQL a result that has no room is an error. Floats that
+//! leave a frame of rows leave nothing in its sums.
 //!
 //! Frames wrap, as pandas does, and their plans stay as they are.
 
 use crate::error::Result;
 use crate::functions::checked::{checked, checked_negative, checked_sum, checked_window};
+use crate::functions::moving::moving_window;
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result as EngineResult};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -47,10 +50,14 @@ pub(in crate::sql) fn with_check(part: Expr, schema: &DFSchema) -> EngineResult<
             [value] => value.get_type(schema).ok().and_then(|dtype| checked_sum(call, &dtype)),
             _ => None,
         },
-        Expr::WindowFunction(call) => match call.params.args.as_slice() {
-            [value] => value.get_type(schema).ok().and_then(|dtype| checked_window(call, &dtype)),
-            _ => None,
-        },
+        Expr::WindowFunction(call) => {
+            let types = call.params.args.iter().map(|value| value.get_type(schema).ok());
+            let types: Option<Vec<DataType>> = types.collect();
+            types.and_then(|types| match types.as_slice() {
+                [dtype] => checked_window(call, dtype).or_else(|| moving_window(call, &types)),
+                _ => moving_window(call, &types),
+            })
+        }
         _ => None,
     };
     Ok(match checked {
@@ -62,7 +69,7 @@ pub(in crate::sql) fn with_check(part: Expr, schema: &DFSchema) -> EngineResult<
 #[cfg(test)]
 mod tests {
     use crate::sql::SqlSession;
-    use crate::sql::small_tables::{cells, session_of};
+    use crate::sql::small_tables::{cells, rows_in, session_of};
 
     fn session() -> SqlSession {
         session_of(&["create table t as values (1, 9223372036854775807), (2, 1), (1, -5)"])
@@ -143,6 +150,50 @@ mod tests {
         assert_eq!(rows("select arrow_typeof(sum(arrow_cast(column1, 'UInt8'))) from t"), [["UInt64"]]);
         let all = rows("select count(*) filter (where column1 + 1 > 2) n, -column1 from t group by column1");
         assert_eq!(all.len(), 2);
+    }
+
+    #[test]
+    fn floats_that_leave_a_frame_leave_nothing_behind() {
+        let mut session = session_of(&[
+            "create table w (i int, x double, y double) as values (1, 1e17, 1.0), (2, 1.0, 3.0), \
+             (3, 3.0, 5.0), (4, 1.0, 3.0), (5, 3.0, 7.0)",
+            "create table f (i int, x double) as select i, case when i = 2 then 1.0 / 0 else 1.0 end x \
+             from generate_series(1, 4) t(i)",
+            "create table d (i int, x double) as values (1, 0.1), (2, 0.2), (3, 0.0), (4, 0.0), (5, null), (6, null)",
+            "create table s (i int, x double) as values (1, 999999999.0), (2, 21.5), (3, 22.0), (4, 21.7), (5, 22.1)",
+        ]);
+        for (value, of_table, expected) in [
+            ("sum(x) over (order by i rows 1 preceding)", "w", "4 4 4"),
+            ("avg(x) over (order by i rows 1 preceding)", "w", "2 2 2"),
+            ("avg(x::bigint) over (order by i rows 1 preceding)", "w", "2 2 2"),
+            ("sum(x) over (order by i rows between current row and unbounded following)", "w", "7 4 3"),
+            ("sum(x) over (order by i rows between current row and 1 following)", "w", "4 4 3"),
+            ("sum(x) over (order by i range between 1 preceding and current row)", "w", "4 4 4"),
+            ("sum(x) filter (where x < 3) over (order by i rows 1 preceding)", "w", "1 1 1"),
+            ("var(x) over (order by i rows 1 preceding)", "w", "2 2 2"),
+            ("stddev_pop(x) over (order by i rows 1 preceding)", "w", "1 1 1"),
+            ("var_pop(x) over (order by i rows 1 preceding)", "w", "1 1 1"),
+            ("stddev(x) over (order by i rows 0 preceding)", "w", "NULL NULL NULL"),
+            ("covar_samp(y, x) over (order by i rows 1 preceding)", "w", "2 2 4"),
+            ("covar_pop(x, y) over (order by i rows 1 preceding)", "w", "1 1 2"),
+            ("round(corr(x, y) over (order by i rows 1 preceding), 9)", "w", "1 1 1"),
+            ("regr_slope(y, x) over (order by i rows 1 preceding)", "w", "1 1 2"),
+            ("regr_intercept(y, x) over (order by i rows 1 preceding)", "w", "2 2 1"),
+            ("regr_avgx(y, x) over (order by i rows 1 preceding)", "w", "2 2 2"),
+            ("regr_sxx(y, x) over (order by i rows 1 preceding)", "w", "2 2 2"),
+            ("sum(x) over (order by i rows 1 preceding)", "f", "inf 2"),
+            ("case when i = 3 then 0 else var(x) over (order by i rows 1 preceding) end", "f", "0 0"),
+            ("sum(x) over (order by i rows 1 preceding)", "d", "0.2 0 0 NULL"),
+            ("round(stddev(x) over (order by i rows 1 preceding), 4)", "s", "0.3536 0.2121 0.2828"),
+            ("round(avg(x) over (order by i rows 1 preceding), 4)", "s", "21.75 21.85 21.9"),
+        ] {
+            let query = format!("select {value} v from {of_table} order by i offset 2");
+            assert_eq!(rows_in(&mut session, &query).join(" "), expected, "{value}");
+        }
+        // Columns keep their names, also within expressions.
+        let query =
+            "select v from (select sum(x) over (order by i rows 1 preceding) * 2 as v from w) t where v = 8";
+        assert_eq!(rows_in(&mut session, query).len(), 3);
     }
 
     #[test]
