@@ -45,8 +45,8 @@ use self::subqueries::{asked, levels, materialized};
 use self::tables::{copies, frame_rows};
 pub use self::text::{sql_line, sql_stream};
 use self::values::{
-    clocks, digits, float_decimals, floats, interval_lengths, lists, overflow, recursive_types, times,
-    union_types, zone_types,
+    clocks, digit_marks, digits, float_decimals, floats, interval_lengths, lists, overflow, recursive_types,
+    times, union_types, zone_types,
 };
 
 use crate::engine::{Settings, block_on, on_deep_stack, session};
@@ -167,7 +167,8 @@ fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
     if let Some(words) = dialect_from_str(dialect) {
         depth::check_text(text, &*words)?;
     }
-    let of_library = copies::in_words_of_library(text, state)?;
+    let plain = digit_marks::without_marks(text, state);
+    let of_library = copies::in_words_of_library(&plain, state)?;
     state.sql_to_statement(&of_library, &dialect).map_err(|error| mistakes::of_syntax(error, text, state))
 }
 

@@ -14,10 +14,12 @@
 //! | types and names of the columns of FROM, and of the sides of unions | `typed_relations`, `union_names` |
 //! | results that have no room | `overflow` |
 //! | truth values of rows that move | `moving_rows` |
+//! | marks between the digits of numbers | `digit_marks` |
 //! | decimals that are rounded, those of files, and those beside floats | `digits`, `file_decimals`, `float_decimals`, `union_literals` |
 //! | rows as texts | `row_texts` |
 
 pub(super) mod clocks;
+pub(super) mod digit_marks;
 pub(super) mod digits;
 pub(super) mod file_decimals;
 pub(super) mod float_decimals;
