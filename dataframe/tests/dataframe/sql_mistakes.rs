@@ -7,7 +7,7 @@ use tharsis_dataframe::{Error, SqlPlace, SqlSession};
 type Mistake = (&'static str, Option<&'static str>, &'static str);
 
 #[rustfmt::skip]
-const MISTAKES: [Mistake; 161] = [
+const MISTAKES: [Mistake; 163] = [
     // Syntax.
     ("select count(* from sales", Some("from"), "expected \")\", found \"from\""),
     ("selct 1", Some("selct"), "did you mean SELECT?"),
@@ -52,6 +52,8 @@ const MISTAKES: [Mistake; 161] = [
     ("drop sales", Some("sales"), "expected TABLE or VIEW, found \"sales\""),
     ("select city\nfrom sales\nwhere sold >", Some(""), "expected an expression, found the end of the statement"),
     ("delete sales where", Some(""), "expected an expression, found the end of the statement"),
+    ("from sales where sold > 3", Some("where"), "WHERE behind FROM without SELECT is not supported: write select .. before from"),
+    ("from sales\ngroup by city", Some("group"), "write select .. before from"),
     // Names of columns.
     ("select nothing from sales", Some("nothing"), "no column \"nothing\"; there are \"city\", \"sold\", \"day\""),
     ("select ctiy from sales", Some("ctiy"), "did you mean \"city\"?"),

@@ -8,7 +8,7 @@ use crate::error::{Error, nearest, quoted};
 use crate::sql::names::namesakes::{of_one_name, plain_error};
 use crate::sql::tables::file_tables::{NAMES, are_known_to};
 use crate::sql::values::type_names::{in_sql, type_names};
-use crate::sql::words::Words;
+use crate::sql::words::{Words, is_word};
 use crate::sql_place::SqlPlace;
 use datafusion::execution::SessionState;
 
@@ -476,6 +476,9 @@ pub(in crate::sql) fn told_of_syntax(reason: &str, words: &Words<'_>, place: &Sq
     if let Some(clause) = clause_of_dialects(expected, found, words, place) {
         return clause;
     }
+    if let Some(clause) = clause_without_select(expected, found, words) {
+        return clause;
+    }
     let is_sign = !expected.chars().any(char::is_alphanumeric);
     let wanted = match expected {
         "end of statement" | "end of statement or ;" => "the end of the statement".to_owned(),
@@ -514,6 +517,15 @@ fn clause_of_dialects(expected: &str, found: &str, words: &Words<'_>, place: &Sq
         return None;
     };
     Some(format!("{what} is not supported{}", instead_of(clause)))
+}
+
+/// A clause behind `from t`, which stands for all rows of a table.
+fn clause_without_select(expected: &str, found: &str, words: &Words<'_>) -> Option<String> {
+    let clause = found.to_uppercase();
+    let is_clause = ["GROUP", "HAVING", "QUALIFY", "WHERE", "WINDOW"].contains(&clause.as_str());
+    let begins = words.tokens().first().is_some_and(|first| is_word(first, &["from"]));
+    (is_clause && begins && expected.starts_with("end of statement") && !words.has("select"))
+        .then(|| format!("{clause} behind FROM without SELECT is not supported: write select .. before from"))
 }
 
 /// The word that was probably meant.
