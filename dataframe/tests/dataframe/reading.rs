@@ -162,6 +162,9 @@ fn rows_with_fewer_fields_lack_values_and_more_are_an_error() {
         "ParserError",
         &["Expected 2 fields in line 5, saw 3", "t.csv"],
     );
+    for (text, sep) in [("Datum;Betrag\n31.12.2023;1,5\n", "sep = ';'"), ("a\tb\n1\t2,5\n", "sep = '\\t'")] {
+        assert_error(&error(text, options()), "ParserError", &["Expected 1 fields in line 2, saw 2", sep]);
+    }
     // So many rows that the types are found without them.
     text.extend(std::iter::repeat_n("8,9\n", 300_000));
     assert_error(&error(text + "6,7,8\n", options()), "ParserError", &["Expected 2 fields", "saw 3"]);

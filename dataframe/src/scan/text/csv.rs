@@ -164,7 +164,8 @@ impl CsvDecoder {
         let all = vec![true; self.projection.len()];
         let Ok(batches) = decoded(&mut self.decoder_of(&all, self.batch_rows), records) else {
             let (expected, found) = (self.schema.fields().len(), fields(records, marks(&self.form)).len());
-            let reason = format!("Expected {expected} fields in {where_}, saw {found}");
+            let other = self.other_sep().unwrap_or_default();
+            let reason = format!("Expected {expected} fields in {where_}, saw {found}{other}");
             return Some(Error::file(&self.path, FileFault::Syntax, reason));
         };
         for (column, texts) in batches.iter().flat_map(|batch| batch.columns().iter().enumerate()) {
@@ -174,6 +175,13 @@ impl CsvDecoder {
             }
         }
         None
+    }
+
+    /// The separator of the labels, if the one that was said makes one label of them: the end of a message.
+    fn other_sep(&self) -> Option<String> {
+        let [label] = &self.schema.fields()[..] else { return None };
+        let sep = [';', '\t', '|', ','].into_iter().find(|sep| label.name().contains(*sep))?;
+        Some(format!("; the labels have {sep:?} between them: read the file with sep = {sep:?}"))
     }
 
     fn unfit(&self, field: &Field, text: &str, where_: &str) -> Error {
