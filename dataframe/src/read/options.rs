@@ -37,6 +37,7 @@ pub struct CsvOptions {
     pub(super) comment: Option<u8>,
     pub(super) decimal: u8,
     pub(super) thousands: Option<u8>,
+    pub(super) in_threes: bool,
     pub(super) encoding: String,
     pub(super) encoding_errors: String,
     pub(super) max_line: usize,
@@ -61,6 +62,7 @@ impl Default for CsvOptions {
             comment: None,
             decimal: b'.',
             thousands: None,
+            in_threes: false,
             encoding: "utf-8".to_owned(),
             encoding_errors: "strict".to_owned(),
             max_line: MAX_LINE_DEFAULT,
@@ -167,6 +169,11 @@ impl CsvOptions {
         CsvOptions { thousands, ..self }
     }
 
+    /// Has groups of thousands three digits. pandas takes their sign between any digits, also those of days.
+    pub(crate) fn in_threes(self) -> CsvOptions {
+        CsvOptions { in_threes: true, ..self }
+    }
+
     /// The encoding, by its name in Python: `utf-8` by default, `utf-8-sig`, `utf-16` (its mark says the
     /// order of bytes), `latin-1`, `ascii`, `cp1252` and other code pages. Only files of UTF-8 are cut
     /// between tasks.
@@ -205,7 +212,9 @@ impl CsvOptions {
         if self.sep == self.quote {
             return Err(Error::Value("sep and quotechar are the same character".to_owned()));
         }
-        let numbers = Numbers { decimal: self.decimal, thousands: self.thousands };
+        let Self { decimal, thousands, in_threes, .. } = *self;
+        let in_threes = in_threes && thousands.is_some();
+        let numbers = Numbers { decimal, thousands, in_threes };
         let marks = [Some(numbers.decimal), numbers.thousands];
         if marks.iter().flatten().any(|mark| !matches!(mark, b' ' | b'\'' | b',' | b'.' | b'_')) {
             let text =

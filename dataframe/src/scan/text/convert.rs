@@ -35,9 +35,12 @@ impl Meaning {
     /// A number as programs write it, without signs between groups of digits and with a point; `None` for a
     /// text that is no number.
     fn number<'a>(&self, text: &'a str) -> Option<Cow<'a, str>> {
-        let Numbers { decimal, thousands } = self.numbers;
+        let Numbers { decimal, thousands, in_threes } = self.numbers;
         if self.numbers == Numbers::PLAIN {
             return Some(Cow::Borrowed(text));
+        }
+        if in_threes && thousands.is_some_and(|sign| !has_groups_of_three(text, decimal, sign)) {
+            return None;
         }
         let mut plain = String::with_capacity(text.len());
         // Signs come between digits, before the decimals; twice in a row in whole numbers only.
@@ -63,6 +66,19 @@ impl Meaning {
             last = byte;
         }
         (text.is_ascii() && (is_whole || !was_twice)).then_some(Cow::Owned(plain))
+    }
+}
+
+/// Whether three digits stand behind each sign of a number, and one to three before the first: a day such as
+/// `31.12.2023` is no number of millions.
+fn has_groups_of_three(text: &str, decimal: u8, sign: u8) -> bool {
+    let whole = text.trim().trim_start_matches(['+', '-']);
+    let whole = whole.split(char::from(decimal)).next().unwrap_or_default();
+    match whole.split_once(char::from(sign)) {
+        Some((first, rest)) => {
+            (1..=3).contains(&first.len()) && rest.split(char::from(sign)).all(|group| group.len() == 3)
+        }
+        None => true,
     }
 }
 
@@ -331,18 +347,27 @@ mod tests {
 
     #[test]
     fn numbers_have_the_signs_of_a_form() {
-        let german = Numbers { decimal: b',', thousands: Some(b'.') };
+        let german = Numbers { decimal: b',', thousands: Some(b'.'), in_threes: false };
         assert_eq!(dtype_of(&["1.234", "-12"], german), Some(DataType::Int64));
         assert_eq!(dtype_of(&["1.234,5", "1e3", "inf"], german), Some(DataType::Float64));
         assert_eq!(dtype_of(&["1..2,5"], german), Some(DataType::Utf8));
         assert_eq!(dtype_of(&[".5"], german), Some(DataType::Utf8));
-        let decimal = Numbers { decimal: b',', thousands: None };
+        let decimal = Numbers { decimal: b',', thousands: None, in_threes: false };
         assert_eq!(dtype_of(&["1,5", ",5"], decimal), Some(DataType::Float64));
         assert_eq!(dtype_of(&["1.5"], decimal), Some(DataType::Utf8));
-        let thousands = Numbers { decimal: b'.', thousands: Some(b',') };
+        let thousands = Numbers { decimal: b'.', thousands: Some(b','), in_threes: false };
         assert_eq!(dtype_of(&["1,234", "1,,2", "3,"], thousands), Some(DataType::Int64));
         assert_eq!(dtype_of(&["1,234.5"], thousands), Some(DataType::Float64));
         assert_eq!(dtype_of(&["1.5,0"], thousands), Some(DataType::Utf8));
+        let threes = Numbers { in_threes: true, ..german };
+        for number in ["1.234", "-12", "12.345.678", "1234", ""] {
+            assert_eq!(dtype_of(&["1", number], threes), Some(DataType::Int64), "{number}");
+        }
+        assert_eq!(dtype_of(&["-1.234,5", "0,1234", "1e3"], threes), Some(DataType::Float64));
+        for text in ["31.12.2023", "1.1.2024", "1.23", "1.2345", "1234.567", "192.168.1.10", ".123"] {
+            assert_eq!(dtype_of(&["1", text], threes), Some(DataType::Utf8), "{text}");
+        }
+        assert_eq!(dtype_of(&["31.12.2023"], german), Some(DataType::Int64));
         let read = |text: &str, to, numbers| {
             let texts = StringArray::from(vec![text]);
             let (values, _) = convert(&texts, &to, &meaning(numbers)).unwrap();

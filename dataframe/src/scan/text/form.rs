@@ -71,10 +71,12 @@ pub(crate) struct Numbers {
     pub(crate) decimal: u8,
     /// The sign between groups of digits.
     pub(crate) thousands: Option<u8>,
+    /// Whether these groups have three digits; pandas takes the sign between any digits.
+    pub(crate) in_threes: bool,
 }
 
 impl Numbers {
-    pub(crate) const PLAIN: Numbers = Numbers { decimal: b'.', thousands: None };
+    pub(crate) const PLAIN: Numbers = Numbers { decimal: b'.', thousands: None, in_threes: false };
 }
 
 impl TextForm {

@@ -227,7 +227,7 @@ fn with_choice(options: CsvOptions, choice: &Choice, steps: &mut Steps) -> Check
         }
         "quote" => options.quotechar(choice.character().map_err(wanted)?),
         "skip" => options.skiprows(choice.count().map_err(wanted)?),
-        "thousands" => options.thousands(choice.optional_character().map_err(wanted)?),
+        "thousands" => options.thousands(choice.optional_character().map_err(wanted)?).in_threes(),
         "usecols" => options.usecols(choice.texts().map_err(wanted)?),
         // The names are those of `CSV`.
         other => return Err(choice.mistake(Error::Internal(format!("the option {other} is not read")))),
@@ -295,6 +295,7 @@ mod tests {
     fn csv_is_read_with_options() {
         let folder = Folder::new(&[
             ("a.csv", "made by hand\nday;sold;code\n2024-02-29;1.000,5;007\n2024-03-01;-;NA\n"),
+            ("days.csv", "Datum;Betrag\n31.12.2023;1.234,56\n01.01.2024;-0,5\n"),
             ("plain.csv", "1,x\n2,\n"),
             ("whole.csv", "1\n2\n"),
         ]);
@@ -304,6 +305,10 @@ mod tests {
             "select day, sold, code from {named}, dtypes = {{'code': 'VARCHAR', 'day': 'DATE'}}) order by 1"
         );
         assert_eq!(folder.rows(&query), ["2024-02-29 1000.5 007", "2024-03-01 NULL NA"]);
+        // Days have no groups of three digits.
+        let query =
+            "select * from read_csv('$/days.csv', sep = ';', decimal = ',', thousands = '.') order by 1";
+        assert_eq!(folder.rows(query), ["01.01.2024 -0.5", "31.12.2023 1234.56"]);
         let query =
             "select sum(a), count(b) from read_csv('$/plain.csv', header = false, names = ['a', 'b']) t";
         assert_eq!(folder.rows(query), ["3 1"]);
