@@ -7,7 +7,7 @@ use tharsis_dataframe::{Error, SqlPlace, SqlSession};
 type Mistake = (&'static str, Option<&'static str>, &'static str);
 
 #[rustfmt::skip]
-const MISTAKES: [Mistake; 163] = [
+const MISTAKES: [Mistake; 164] = [
     // Syntax.
     ("select count(* from sales", Some("from"), "expected \")\", found \"from\""),
     ("selct 1", Some("selct"), "did you mean SELECT?"),
@@ -139,6 +139,7 @@ const MISTAKES: [Mistake; 163] = [
     ("select n from (values (1)) v(n) where n = 'x'", Some("'x'"), "Cannot cast string 'x' to value of BIGINT type"),
     ("select cast('x' as int)", Some("'x'"), "Cannot cast string 'x' to value of INTEGER type"),
     ("select 'x'::int", Some("'x'"), "Cannot cast string 'x'"),
+    ("select (c || 'n')::int, c::text from (values ('Köl')) v(c)", Some("::int"), "Cannot cast string 'Köln' to value of INTEGER type"),
     ("select (select column1 from (values (1), (2)))", Some("select"), "more than one row; write LIMIT 1"),
     ("select sold from sales where row_number() over () = 1", None, "write QUALIFY"),
     ("select city.x from sales", None, "a point behind a column that has no fields"),

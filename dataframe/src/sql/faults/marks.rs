@@ -12,8 +12,8 @@ pub(in crate::sql) enum Mark {
     Name { text: String, is_only: bool },
     /// The first such word or sign.
     First(&'static str),
-    /// A text in quotes that is no value of a type.
-    Text(String),
+    /// A text in quotes that is no value of a type, or the only cast to the type if the text is of a column.
+    Text { text: String, dtype: String },
     /// The call of an aggregate in a condition of rows.
     AggregateInWhere,
     /// The number of a column behind a word and BY.
@@ -33,7 +33,10 @@ impl Mark {
                 let is_it = |token: &&TokenWithSpan| token.token.to_string().eq_ignore_ascii_case(word);
                 words.tokens().iter().find(is_it).map(|token| words.place(token))
             }
-            Mark::Text(text) => only(texts(words, text)).map(|at| words.place(&words.tokens()[at])),
+            Mark::Text { text, dtype } => {
+                let written = only(texts(words, text)).map(|at| words.place(&words.tokens()[at]));
+                written.or_else(|| only_cast(words, text, dtype))
+            }
             Mark::AggregateInWhere => {
                 let is_aggregate =
                     |name: &str| state.aggregate_functions().contains_key(&name.to_lowercase());
@@ -87,6 +90,34 @@ fn texts(words: &Words<'_>, text: &str) -> Vec<usize> {
     }
     (0..tokens.len()).filter(|at| is_text(*at)).collect()
 }
+
+/// The only cast of a statement to a type, if the text that is no value of it is not written there.
+fn only_cast(words: &Words<'_>, text: &str, dtype: &str) -> Option<SqlPlace> {
+    let tokens = words.tokens();
+    let is_text =
+        |token: &TokenWithSpan| matches!(&token.token, Token::SingleQuotedString(found) if found == text);
+    if tokens.iter().any(is_text) {
+        return None;
+    }
+    let names = CAST_TO.iter().find(|names| names.iter().any(|name| name.eq_ignore_ascii_case(dtype)))?;
+    let is_cast = |at: &usize| {
+        let is_behind = tokens[at - 1].token == Token::DoubleColon || is_word(tokens.get(at - 1), &["as"]);
+        is_behind && is_word(tokens.get(*at), names)
+    };
+    let at = only((1..tokens.len()).filter(is_cast).collect())?;
+    Some(words.between(&tokens[at - 1], &tokens[at]))
+}
+
+/// Names of types that texts are cast to; those of one type in a row.
+const CAST_TO: [&[&str]; 7] = [
+    &["bigint", "int8"],
+    &["boolean", "bool"],
+    &["date"],
+    &["double", "float8"],
+    &["integer", "int", "int4"],
+    &["real", "float4"],
+    &["smallint", "int2"],
+];
 
 /// Names of types before a text.
 const TYPED: [&str; 4] = ["date", "time", "timestamp", "timestamptz"];
@@ -295,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_part_is_marked_where_it_is_sure() {
-        let text = Mark::Text("x".to_owned());
+        let text = Mark::Text { text: "x".to_owned(), dtype: "INTEGER".to_owned() };
         let number = Mark::Number { clause: "order", number: "3".to_owned() };
         let column = Mark::Condition { column: "t.sold".to_owned() };
         for (mark, statement, wanted) in [
@@ -304,6 +335,10 @@ mod tests {
             (&text, "select 'x'::int from t where city = 'x'", Some("'x'")),
             (&text, "select cast(city as int) from t where city = 'x'", None),
             (&text, "select city::int from t where city = 'x'", None),
+            (&text, "select city::int, sold::date from t", Some("::int")),
+            (&text, "select cast(city as Integer) from t", Some("as Integer")),
+            (&text, "select city::int, zip::integer from t", None),
+            (&text, "select city::date from t", None),
             (&text, "select * from t where a = 'x' or b = 'x'", None),
             (&Mark::AggregateInWhere, "select * from t where a > 1 and Sum(b) > 1", Some("Sum")),
             (

@@ -260,7 +260,10 @@ fn of_values(text: &str) -> Option<Told> {
         return Some(Told::marked(Error::Value(text.to_owned()), Mark::Number { clause: "group", number }));
     }
     if let Some(value) = text_without_value(text) {
-        return Some(Told::marked(Error::Value(in_sql(text)), Mark::Text(value.to_owned())));
+        let told = in_sql(text);
+        let dtype = told.rsplit_once(" to value of ").map_or("", |(_, dtype)| dtype);
+        let dtype = dtype.trim_end_matches(" type").to_owned();
+        return Some(Told::marked(Error::Value(told), Mark::Text { text: value.to_owned(), dtype }));
     }
     if let Some((argument, _)) = text.split_once(", got Literal(") {
         return Some(Told::plain(Error::Value(in_sql(argument))));
