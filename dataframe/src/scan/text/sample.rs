@@ -206,9 +206,13 @@ fn numbers(schema: &Schema, lines: &[u8]) -> std::result::Result<Vec<Numbers>, A
         .with_coerce_primitive(true)
         .with_ignore_type_conflicts(true);
     for batch in reader.with_batch_size(SAMPLE_ROWS).build(Cursor::new(lines))? {
-        let mut found = found.iter_mut();
+        let mut numbers = found.iter_mut();
         for (field, column) in columns.iter().zip(batch?.columns()) {
-            add(field.data_type(), column, &mut found);
+            add(field.data_type(), column, &mut numbers);
+        }
+        // Beside a float all numbers are floats.
+        if found.iter().all(|numbers| numbers.float) {
+            break;
         }
     }
     Ok(found)
@@ -276,9 +280,16 @@ fn in_order(schema: &Schema, lines: &[u8]) -> Schema {
     let objects = serde_json::Deserializer::from_slice(lines).into_iter::<Labels>();
     let (mut known, mut order) = (HashSet::new(), Vec::new());
     // The sample may end within an object.
-    for label in objects.map_while(std::result::Result::ok).flat_map(|object| object.0) {
-        if known.insert(label.clone()) {
-            order.extend(schema.index_of(&label));
+    for object in objects.map_while(std::result::Result::ok) {
+        for label in object.0 {
+            if !known.contains(&label) {
+                order.extend(schema.index_of(&label));
+                known.insert(label);
+            }
+        }
+        // Most files name all columns in the first object.
+        if order.len() == schema.fields().len() {
+            break;
         }
     }
     let rest = (0..schema.fields().len()).filter(|at| !known.contains(schema.field(*at).name()));
