@@ -10,6 +10,7 @@
 //! | plans as texts | `explain` |
 //! | `SUMMARIZE`, `DESCRIBE`, `SHOW TABLES` | `summary`, `with_clauses`, `described` |
 //! | `ORDER BY ALL`, `FETCH FIRST`, `TOP` | `order_all`, `limits` |
+//! | `PIVOT` and `UNPIVOT` | `pivots` |
 //! | the order of rows | `order` |
 
 pub(super) mod counted_sets;
@@ -21,6 +22,7 @@ pub(super) mod joins;
 pub(super) mod limits;
 pub(super) mod order;
 pub(super) mod order_all;
+pub(super) mod pivots;
 pub(super) mod sort_keys;
 pub(super) mod summary;
 pub(super) mod understood;

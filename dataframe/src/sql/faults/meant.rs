@@ -144,9 +144,9 @@ static CLAUSES: [Meant; 10] = [
     ),
     Meant::new(
         &["pivot"],
-        "sum(..) filter (where ..)",
-        " for each column",
-        "select sum(n) filter (where s = 'x') as x, sum(n) filter (where s = 'y') as y from t",
+        "from .. pivot (sum(..) for .. in (..))",
+        "",
+        "select * from (select n, s from t) pivot (sum(n) for s in ('x', 'y'))",
     ),
     Meant::new(
         &["temporary table"],
@@ -156,9 +156,9 @@ static CLAUSES: [Meant; 10] = [
     ),
     Meant::new(
         &["unpivot"],
-        "union all",
-        " of the columns",
-        "select n as v from t union all select n + 1 from t",
+        "from .. unpivot (.. for .. in (..))",
+        "",
+        "select * from (select n, n + 1 as m from t) unpivot (v for k in (n, m))",
     ),
     Meant::new(
         &["using sample"],

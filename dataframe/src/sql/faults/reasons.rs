@@ -507,9 +507,9 @@ fn clause_of_dialects(expected: &str, found: &str, words: &Words<'_>, place: &Sq
     let (what, clause) = if expected == "MATCH_CONDITION" {
         ("ASOF JOIN .. ON", "asof join")
     } else if expected == "an SQL statement" && is("pivot") {
-        ("PIVOT", "pivot")
+        ("PIVOT before a table", "pivot")
     } else if expected == "an SQL statement" && is("unpivot") {
-        ("UNPIVOT", "unpivot")
+        ("UNPIVOT before a table", "unpivot")
     } else if is("using") && second().as_deref() == Some("sample") {
         ("USING SAMPLE", "using sample")
     } else if is("*") && words.sign_before(place).as_deref() == Some("*") {

@@ -240,7 +240,7 @@ fn cast_to(rows: Arc<LogicalPlan>, types: &[Option<DataType>]) -> EngineResult<A
 /// The type that the library gives a column whose sides have these types; `None` if it refuses them. A
 /// decimal beside a float is a float, as in DuckDB and PostgreSQL: the library's decimals have no room for
 /// all floats.
-fn of_all(types: &[&DataType]) -> Option<DataType> {
+pub(in crate::sql) fn of_all(types: &[&DataType]) -> Option<DataType> {
     let has_floats = types.iter().any(|dtype| dtype.is_floating());
     let types = types.iter().map(|dtype| {
         if has_floats && dtype.is_decimal() { DataType::Float64 } else { DataType::clone(dtype) }
