@@ -4,7 +4,7 @@
 //! The library makes joins of those that are conditions of rows, and has no operator for the others. They are
 //! written here as comparisons of counts, which it makes joins of too, before its rules see them. `x IN (..)`
 //! is missing where no row equals `x`, and `x` or a row is missing. Rows of which some may be missing are
-//! read twice: `sql/asked.rs` bounds how deep such conditions stand within each other.
+//! read twice: `sql/subqueries/levels.rs` bounds how deep such conditions stand within each other.
 
 use super::not_in::{ROWS_MISSING, ROWS_NONE, apart, can_be_missing, of_outer, state, value_of};
 use datafusion::common::tree_node::{Transformed, TreeNode};
