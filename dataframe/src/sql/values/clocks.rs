@@ -7,7 +7,7 @@
 
 use super::moment_types::{as_moments, beside, cast, is_day, is_moment, moments_of};
 use super::sides_with_moments::with_sides;
-use super::timeless::has_times;
+use super::types_within::has_times;
 use crate::error::Result;
 use crate::functions::local_times::local_times;
 use crate::sql::plans::{with_parts_of, with_value};

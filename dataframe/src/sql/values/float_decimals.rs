@@ -6,7 +6,7 @@
 //! floats is a float, as in DuckDB and PostgreSQL: wherever both are compared, or values of one type.
 
 use super::clocks::values_of;
-use super::timeless::has_decimals;
+use super::types_within::has_decimals;
 use crate::error::Result;
 use crate::sql::plans::{with_parts_of, with_value};
 use arrow::datatypes::DataType;

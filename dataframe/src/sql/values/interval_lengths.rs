@@ -7,7 +7,7 @@
 //! the one with the fewest months, then days. Differences of times among themselves stay as they are.
 
 use super::clocks::values_of;
-use super::timeless::{has, has_intervals, is_interval};
+use super::types_within::{has, has_intervals, is_interval};
 use crate::error::{Error, Result};
 use crate::frame::HIDDEN;
 use crate::functions::span_lengths::{key, length, of_key, unless_as_long};

@@ -5,7 +5,7 @@
 //! | floats of files and of results | `floats` |
 //! | times as texts, and lengths of time beside numbers | `times`, `interval_operators` |
 //! | intervals by their lengths | `interval_lengths` |
-//! | statements that have no times or no decimals | `timeless` |
+//! | whether a statement has times or decimals | `types_within` |
 //! | days and readings of a clock beside moments | `clocks`, `moment_types`, `sides_with_moments` |
 //! | lists where texts are wanted | `lists` |
 //! | texts, and decimals beside floats, in `VALUES` | `value_rows`, `value_numbers` |
@@ -33,10 +33,10 @@ pub(super) mod overflow;
 pub(super) mod recursive_types;
 pub(super) mod row_texts;
 pub(super) mod sides_with_moments;
-pub(super) mod timeless;
 pub(super) mod times;
 pub(super) mod type_names;
 pub(super) mod typed_relations;
+pub(super) mod types_within;
 pub(super) mod union_literals;
 pub(super) mod union_names;
 pub(super) mod union_types;

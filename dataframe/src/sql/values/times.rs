@@ -12,7 +12,7 @@
 use super::clocks::values_of;
 use super::moment_types::has_own_clock;
 use super::sides_with_moments::types_of;
-use super::timeless::has_times;
+use super::types_within::has_times;
 use crate::error::Result;
 use crate::functions::full_formats::{FULL_FORMATS, Parts, behind_minutes, full_formats};
 use crate::functions::full_times::{FULL_TIMES, full_time, full_times};

@@ -1,5 +1,7 @@
-//! Statements without times or without decimals, which the rules for these leave as they are. Most statements
-//! have none: one look at their schemas saves a look at the type of each part of each expression.
+//! Types of values within a statement: whether there are times, and whether there are decimals. The rules for
+//! these leave a statement without them as it is. Most have none: one look at their schemas saves a look at
+//! the type of each part of each expression. A function may make such values of others, so each one counts as
+//! if it did, but for a few that are known not to.
 
 use crate::error::Result;
 use crate::functions::arithmetic::is_present;
