@@ -12,6 +12,7 @@ mod jobs;
 mod logs;
 mod names;
 mod quota_messages;
+mod read_messages;
 mod streams;
 mod unreadable;
 

@@ -7,9 +7,10 @@
 
 use super::classes::{PATH_BYTES_MAX, cut, resources, task_class, wire_class, wire_resources};
 use super::names::{bytes_of, object, reference, task, task_bytes, wire_ref};
+use super::read_messages::{wire_reply, wire_request};
 use super::unreadable::About;
-use super::wire::{self, message::Kind, output, read_reply, state, task_done};
-use super::{PACKET_MESSAGES_MAX, drain_messages, quota_messages};
+use super::wire::{self, message::Kind, output, state, task_done};
+use super::{PACKET_MESSAGES_MAX, drain_messages, quota_messages, read_messages};
 use crate::message::{BadMessage, job_id, name, node_id, required, text};
 use prost::Message as _;
 use prost::bytes::Bytes;
@@ -20,11 +21,12 @@ use tharsis_types::limits::{
     RETURNS_MAX,
 };
 use tharsis_types::peer::{
-    ActorSnapshot, DoneOutcome, DoneValue, Message, Packet, PushedDependency, PushedTask, RemoteState, Turn,
+    ActorSnapshot, DoneOutcome, DoneValue, Message, Packet, PushedDependency, PushedTask, RemoteState,
 };
 use tharsis_types::task::Output;
 use tharsis_types::{
-    Dependency, Failure, FailureKind, LeaseId, NodeId, ObjectId, RefId, SmallBytes, TaskClass, TaskId,
+    Attempt, Dependency, Failure, FailureKind, LeaseId, NodeId, ObjectId, RefId, SmallBytes, TaskClass,
+    TaskId,
 };
 
 /// A packet is split when its messages are longer than this together.
@@ -197,13 +199,8 @@ impl Part {
             }
             Message::Quota(message) => quota_messages::to_wire(message),
             Message::ReadEnded { object } => Kind::ReadEnded(wire::ReadEnded { object: bytes_of(object) }),
-            Message::ReadReply { object, turn } => {
-                Kind::ReadReply(wire::ReadReply { object: bytes_of(object), turn: Some(wire_turn(*turn)) })
-            }
-            Message::ReadRequest { object, sent, failed_at } => {
-                let failed_at = failed_at.map_or(0, |node| node.0);
-                Kind::ReadRequest(wire::ReadRequest { object: bytes_of(object), sent: *sent, failed_at })
-            }
+            Message::ReadReply { object, turn } => wire_reply(object, *turn),
+            Message::ReadRequest { object, sent, failed_at } => wire_request(object, *sent, *failed_at),
             Message::ObjectFree { object } => Kind::ObjectFree(wire::ObjectFree { object: bytes_of(object) }),
             Message::ObjectLocate { object } => {
                 Kind::ObjectLocate(wire::ObjectLocate { object: bytes_of(object) })
@@ -217,11 +214,7 @@ impl Part {
                 run_ns: *run_ns,
                 outcome: Some(wire_outcome(outcome)),
             }),
-            Message::TaskGiveBack { lease, tasks, started } => {
-                let each = tasks.iter().map(|(task, attempt)| (task_bytes(task), *attempt));
-                let tasks = each.map(|(task, attempt)| wire::TaskAttempt { task, attempt }).collect();
-                Kind::TaskGiveBack(wire::TaskGiveBack { lease: lease.0, tasks, started: *started })
-            }
+            Message::TaskGiveBack { lease, tasks, started } => wire_give_back(*lease, tasks, *started),
             Message::TaskPush { lease, task } => self.push(*lease, task),
             Message::TaskStealBack { lease } => Kind::TaskStealBack(wire::TaskStealBack { lease: lease.0 }),
             Message::Unreadable { .. } => return None,
@@ -289,22 +282,11 @@ fn message(message: wire::Message, classes: &[ReadClass]) -> Result<Message, Bad
         Kind::QuotaReturned(m) => Message::Quota(quota_messages::returned(m)?),
         Kind::QuotaWanted(m) => Message::Quota(quota_messages::wanted(m)?),
         Kind::ReadEnded(m) => Message::ReadEnded { object: object("read_ended.object", &m.object)? },
-        Kind::ReadReply(m) => {
-            Message::ReadReply { object: object("read_reply.object", &m.object)?, turn: turn(m.turn)? }
-        }
-        Kind::ReadRequest(m) => Message::ReadRequest {
-            object: object("read_request.object", &m.object)?,
-            sent: m.sent,
-            failed_at: (m.failed_at != 0).then_some(NodeId(m.failed_at)),
-        },
+        Kind::ReadReply(m) => read_messages::reply(&m)?,
+        Kind::ReadRequest(m) => read_messages::request(&m)?,
         Kind::TaskCancel(m) => cancel(&m).map_err(|bad| bad.within("task_cancel"))?,
         Kind::TaskDone(m) => done(m).map_err(|bad| bad.within("task_done"))?,
-        Kind::TaskGiveBack(m) => {
-            let each =
-                m.tasks.into_iter().map(|t| Ok((task("task_give_back.tasks.task", &t.task)?, t.attempt)));
-            let tasks = each.collect::<Result<_, BadMessage>>()?;
-            Message::TaskGiveBack { lease: LeaseId(m.lease), tasks, started: m.started }
-        }
+        Kind::TaskGiveBack(m) => give_back(m)?,
         Kind::TaskPush(m) => push(m, classes).map_err(|bad| bad.within("task_push"))?,
         Kind::TaskStealBack(m) => Message::TaskStealBack { lease: LeaseId(m.lease) },
     })
@@ -338,20 +320,16 @@ fn answer(m: wire::ActorCheckpointed) -> Result<Message, BadMessage> {
     Ok(Message::ActorCheckpointed { object: object("object", &m.object)?, refusal })
 }
 
-fn wire_turn(turn: Turn) -> read_reply::Turn {
-    match turn {
-        Turn::Now => read_reply::Turn::Now(wire::ReadNow {}),
-        Turn::At(node) => read_reply::Turn::At(node.0),
-        Turn::Never => read_reply::Turn::Never(wire::ReadNever {}),
-    }
+fn wire_give_back(lease: LeaseId, tasks: &[(TaskId, Attempt)], started: bool) -> Kind {
+    let each = tasks.iter().map(|(task, attempt)| (task_bytes(task), *attempt));
+    let tasks = each.map(|(task, attempt)| wire::TaskAttempt { task, attempt }).collect();
+    Kind::TaskGiveBack(wire::TaskGiveBack { lease: lease.0, tasks, started })
 }
 
-fn turn(turn: Option<read_reply::Turn>) -> Result<Turn, BadMessage> {
-    Ok(match required("read_reply.turn", turn)? {
-        read_reply::Turn::Now(_) => Turn::Now,
-        read_reply::Turn::At(node) => Turn::At(node_id("read_reply.at", node)?),
-        read_reply::Turn::Never(_) => Turn::Never,
-    })
+fn give_back(m: wire::TaskGiveBack) -> Result<Message, BadMessage> {
+    let each = m.tasks.into_iter().map(|t| Ok((task("task_give_back.tasks.task", &t.task)?, t.attempt)));
+    let tasks = each.collect::<Result<_, BadMessage>>()?;
+    Ok(Message::TaskGiveBack { lease: LeaseId(m.lease), tasks, started: m.started })
 }
 
 fn push(m: wire::TaskPush, classes: &[ReadClass]) -> Result<Message, BadMessage> {

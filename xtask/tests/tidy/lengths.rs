@@ -19,7 +19,7 @@ const LONG_FILES: &[(&str, usize)] = &[("object-store/src/transfer.rs", 628)];
 const FUNCTION_LINES_MAX: usize = 70;
 
 /// Functions that are longer today, with their length, exactly.
-const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[("protos/src/peer/convert.rs", "kind", 75)];
+const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[];
 
 /// Longest line of a comment, in characters: as long as code. Rows of tables cannot be broken.
 const COMMENT_CHARS_MAX: usize = 110;
