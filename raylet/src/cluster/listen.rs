@@ -22,14 +22,16 @@ use tharsis_identity::MachineId;
 use tharsis_object_store::transfer::{self, ObjectKey, ReadAt, Source, SourceRange};
 use tharsis_object_store::{AnnexReader, Arena, ArenaSlice};
 use tharsis_protos::caller::{Caller, Who};
-use tharsis_protos::connection::Stream;
-use tharsis_protos::port::PortHandler;
+use tharsis_protos::connection::{Gate, Stream};
+use tharsis_protos::port::{self, PortHandler};
 use tharsis_protos::proof::{ProofError, Purpose};
 use tharsis_protos::revoked::Revoked;
 use tharsis_types::ObjectId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+use tonic::service::Routes;
 
 /// The longest time that a caller that is told to ask again may take to hang up.
 const BUSY_WAIT: Duration = Duration::from_secs(1);
@@ -37,6 +39,36 @@ const BUSY_WAIT: Duration = Duration::from_secs(1);
 const STOP_POLL: Duration = Duration::from_millis(100);
 /// Stack of a thread that serves transfers; its buffers are elsewhere.
 const THREAD_STACK_BYTES: usize = 256 << 10;
+/// Connections to the gRPC services that wait to be taken up.
+const HTTP_WAITING_MAX: usize = 64;
+/// A silent connection is probed this often, and cut off when it does not answer for as long.
+const PROBE_INTERVAL: Duration = Duration::from_secs(20);
+/// Calls and streams that one connection may have open.
+const STREAMS_PER_CONNECTION_MAX: u32 = 1024;
+
+/// Starts to accept connections for the gRPC services and for transfers.
+pub(super) fn serve(
+    listener: std::net::TcpListener,
+    gate: Gate,
+    routes: Routes,
+    callers: impl FnOnce(mpsc::Sender<io::Result<Stream>>) -> Callers,
+) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    let (calls, mut accepted) = mpsc::channel(HTTP_WAITING_MAX);
+    tokio::spawn(port::accept(listener, gate, Arc::new(callers(calls))));
+    let server = tonic::transport::Server::builder()
+        .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
+        .http2_keepalive_interval(Some(PROBE_INTERVAL))
+        .http2_keepalive_timeout(Some(PROBE_INTERVAL))
+        .add_routes(routes)
+        .serve_with_incoming(futures::stream::poll_fn(move |context| accepted.poll_recv(context)));
+    tokio::spawn(async move {
+        if let Err(error) = server.await {
+            tracing::error!(%error, "the services of this node have ended");
+        }
+    });
+    Ok(())
+}
 
 /// Channels for connections that have proved that they are of the cluster.
 pub struct Callers {

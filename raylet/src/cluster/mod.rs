@@ -66,7 +66,7 @@ use identity::Entry;
 use isolation::Isolation;
 use joining::{begin_if_head, client_of, heard_revoked, known_stores, register};
 use links::{Links, Peers};
-use listen::{Callers, Senders};
+use listen::{Callers, Senders, serve};
 use members::Membership;
 use names::{ClaimedNames, Namespaces};
 use own_folder::OwnFolder;
@@ -83,13 +83,12 @@ use std::time::Duration;
 use tharsis_core::event::Member;
 use tharsis_gcs::{Control, ControlClient};
 use tharsis_object_store::Arena;
-use tharsis_protos::connection::{Gate, Stream};
+use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::{JobRequest, NodeInfo};
-use tharsis_protos::{CallError, RefusalCode, peer, port};
+use tharsis_protos::{CallError, RefusalCode, peer};
 use tharsis_types::{Extent, Failure, FailureKind, JobId, NodeId, ObjectId, peer::Packet};
-use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 use tonic::service::Routes;
 
@@ -106,12 +105,6 @@ const JOIN_PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Pause between attempts to note the end of a job in a control store whose back end is full.
 const FULL_PAUSE: Duration = Duration::from_secs(2);
-/// Connections to the gRPC services that wait to be taken up.
-const HTTP_WAITING_MAX: usize = 64;
-/// A silent connection is probed this often, and cut off when it does not answer for as long.
-const PROBE_INTERVAL: Duration = Duration::from_secs(20);
-/// Calls and streams that one connection may have open.
-const STREAMS_PER_CONNECTION_MAX: u32 = 1024;
 /// Threads on which names are resolved: a name server that does not answer holds one for each lookup for
 /// seconds. All else that takes long has threads of its own, or few of these.
 const BLOCKING_THREADS_MAX: usize = 32;
@@ -197,6 +190,14 @@ pub(crate) struct JoiningNode {
     pub(crate) drain: Arc<Drain>,
     /// Output of its workers.
     pub(crate) logs: Logs,
+}
+
+/// Ways of packets, objects and programs between this node and the others.
+struct Transport {
+    peers: Arc<Peers>,
+    pulls: Arc<Pulls>,
+    code: Arc<Code>,
+    senders: Arc<Senders>,
 }
 
 struct Started {
@@ -460,8 +461,7 @@ async fn join(
     listener: std::net::TcpListener,
     address: String,
 ) -> Result<(Started, Membership, Option<Control>), Failure> {
-    let JoiningNode { member, arena, inbox, spill, small_cluster_max, drain, logs } = joining;
-    let me = member.node;
+    let me = joining.member.node;
     let stores = known_stores(&options.role, &listener)?;
     let own_addresses = vec![address.clone(), own_address(&listener)?.to_string()];
     let Entry { credentials: own, gate, renewal } =
@@ -470,14 +470,8 @@ async fn join(
     let gate = control.as_ref().map_or(gate.clone(), |control| control.guard(gate));
     let client = client_of(stores, &own)?;
     let tasks = Tasks::current();
-    let peers = Arc::new(Peers::new(me, small_cluster_max));
-    let pulls = Pulls::new(Arc::clone(&arena), Arc::clone(&inbox), Arc::clone(&peers), own.clone());
-    let pulls = Arc::new(pulls);
-    let programs = programs.to_owned();
-    let code = Code::new(me, programs, client.clone(), tasks.clone(), Arc::clone(&peers), Arc::clone(&pulls));
-    let code = Arc::new(code);
-    let senders = Senders::new(&arena, Arc::clone(&inbox), Arc::clone(&code), spill);
-    let senders = Arc::new(senders.map_err(|e| internal(&e.to_string()))?);
+    let Transport { peers, pulls, code, senders } = transport(&joining, &own, programs, &client, &tasks)?;
+    let JoiningNode { member, inbox, drain, logs, .. } = joining;
     let submissions = Arc::new(submissions(me, options, &client, &tasks, &inbox));
     let links = Links {
         peers: Arc::clone(&peers),
@@ -496,7 +490,7 @@ async fn join(
     let revoked =
         if control.is_some() { gate.revoked().clone() } else { heard_revoked(&client, &gate).await? };
     tokio::spawn(Arc::clone(&senders).cut_revoked(revoked.clone()));
-    serve(listener, gate, routes, callers)?;
+    serve(listener, gate, routes, callers).map_err(|e| internal(&e.to_string()))?;
     let _detached = renewal.map(|renewal| tokio::spawn(renewal.run()));
     let info = info(member, address, &options.socket);
     let registered = register(&client, &info).await?;
@@ -522,6 +516,26 @@ async fn join(
     let namespaces = Arc::default();
     let cluster_handle = ClusterHandle { me, control: client, tasks, code, names, fenced, namespaces };
     Ok((Started { peers, pulls, senders, submissions, ends, cluster_handle }, membership, control))
+}
+
+fn transport(
+    joining: &JoiningNode,
+    own: &Credentials,
+    programs: &Path,
+    client: &ControlClient,
+    tasks: &Tasks,
+) -> Result<Transport, Failure> {
+    let JoiningNode { member, arena, inbox, spill, small_cluster_max, .. } = joining;
+    let peers = Arc::new(Peers::new(member.node, *small_cluster_max));
+    let pulls = Pulls::new(Arc::clone(arena), Arc::clone(inbox), Arc::clone(&peers), own.clone());
+    let pulls = Arc::new(pulls);
+    let code = {
+        let (peers, pulls) = (Arc::clone(&peers), Arc::clone(&pulls));
+        Arc::new(Code::new(member.node, programs.to_owned(), client.clone(), tasks.clone(), peers, pulls))
+    };
+    let senders = Senders::new(arena, Arc::clone(inbox), Arc::clone(&code), spill.clone());
+    let senders = Arc::new(senders.map_err(|e| internal(&e.to_string()))?);
+    Ok(Transport { peers, pulls, code, senders })
 }
 
 fn not_in_time(role: &Role) -> Failure {
@@ -553,30 +567,6 @@ fn submissions(
 ) -> Submissions {
     let place = Place { node: me, host: host(), socket: options.socket.clone() };
     Submissions::new(place, options.folder.clone(), client.clone(), tasks.clone(), Arc::clone(inbox))
-}
-
-/// Starts to accept connections for the gRPC services and for transfers.
-fn serve(
-    listener: std::net::TcpListener,
-    gate: Gate,
-    routes: Routes,
-    callers: impl FnOnce(mpsc::Sender<std::io::Result<Stream>>) -> Callers,
-) -> Result<(), Failure> {
-    let listener = TcpListener::from_std(listener).map_err(|e| internal(&e.to_string()))?;
-    let (calls, mut accepted) = mpsc::channel(HTTP_WAITING_MAX);
-    tokio::spawn(port::accept(listener, gate, Arc::new(callers(calls))));
-    let server = tonic::transport::Server::builder()
-        .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
-        .http2_keepalive_interval(Some(PROBE_INTERVAL))
-        .http2_keepalive_timeout(Some(PROBE_INTERVAL))
-        .add_routes(routes)
-        .serve_with_incoming(futures::stream::poll_fn(move |context| accepted.poll_recv(context)));
-    tokio::spawn(async move {
-        if let Err(error) = server.await {
-            tracing::error!(%error, "the services of this node have ended");
-        }
-    });
-    Ok(())
 }
 
 /// State shared by the nodes of one machine.
