@@ -10,12 +10,15 @@ use super::Node;
 use super::terms::Said;
 use crate::Now;
 use crate::event::{Action, Member, Operation};
+use crate::lease::LeaseKey;
 use crate::owner::Ended;
 use crate::place::Load;
 use crate::relay::Request;
 use std::sync::Arc;
 use tharsis_types::peer::{DrainMessage, Message, Packet};
-use tharsis_types::{ClientId, Failure, FailureKind, LeaseId, NodeId, ObjectId, Resources, TaskId};
+use tharsis_types::{
+    ClientId, Failure, FailureKind, LeaseId, NodeId, ObjectId, Resources, TaskClass, TaskId,
+};
 
 impl Node {
     pub(super) fn member_joined(&mut self, member: Arc<Member>) {
@@ -135,11 +138,7 @@ impl Node {
             Message::LeaseRecall { lease } => self.owner.lease_recalled(lease, &mut self.effects),
             Message::LeaseRaise { lease, urgency } => self.leases.raise((from, lease), urgency),
             Message::LeaseRequest { lease, class, wait, urgency, weight, quota } => {
-                if from != self.id {
-                    self.asked_by_other(from, class.job, Said { weight, quota }, out);
-                }
-                let key = (from, lease);
-                self.lease_change(out, |lent, to_do| lent.request(key, class, wait, urgency, to_do));
+                self.lease_wanted((from, lease), class, wait, urgency, Said { weight, quota }, out)
             }
             Message::LeaseReturned { lease } => {
                 self.lease_change(out, |leases, effects| leases.end((from, lease), effects));
@@ -180,6 +179,22 @@ impl Node {
     fn load_reported(&mut self, from: NodeId, load: Load) {
         self.view.reported(self.now, from, load);
         self.owner.room_changed();
+    }
+
+    /// A node, this one or another, wants a lease here.
+    fn lease_wanted(
+        &mut self,
+        key: LeaseKey,
+        class: Arc<TaskClass>,
+        wait: bool,
+        urgency: i32,
+        said: Said,
+        out: &mut Vec<Action>,
+    ) {
+        if key.0 != self.id {
+            self.asked_by_other(key.0, class.job, said, out);
+        }
+        self.lease_change(out, |lent, to_do| lent.request(key, class, wait, urgency, to_do));
     }
 
     /// A node, this one or another, has no room for a lease.
