@@ -8,8 +8,8 @@ use tharsis_core::event::OutputValue;
 use tharsis_core::node::ArgumentValue;
 use tharsis_core::{Event, Node, Record, TaskOutcome, Value};
 use tharsis_protos::records::{
-    ArgumentsView, DependenciesView, FromClient, NodesView, OutcomeView, OutputsView, RefsView, ToClient,
-    ValueView, pack,
+    ArgumentsView, DependenciesView, FromClient, GraphView, NodesView, OutcomeView, OutputsView, RefsView,
+    ToClient, ValueView, pack,
 };
 use tharsis_types::check::check_name;
 use tharsis_types::limits::{DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX};
@@ -17,7 +17,7 @@ use tharsis_types::task::Role;
 use tharsis_types::task::{Output, Outputs};
 use tharsis_types::{
     ClientId, Dependency, Extent, Failure, FailureKind, GraphPart, NodeId, ObjectId, Placement, RefId,
-    TaskArgs, TaskClass,
+    TaskArgs, TaskClass, TaskId,
 };
 
 /// The event that a record stands for, if any.
@@ -50,12 +50,8 @@ pub fn event(
         }
         FromClient::Fetch { token, reference } => Event::Fetch { client, token, reference },
         FromClient::Graph { run, graph, part } => {
-            if graph.job() != facts.job {
-                return Err(format!("graph {graph} belongs to another job than client {}", client.0));
-            }
-            let part = part.part();
-            check_steps(&part)?;
-            Event::GraphSubmitted { client, run, graph, part: Box::new(part) }
+            let part = Box::new(graph_part(client, facts, graph, &part)?);
+            Event::GraphSubmitted { client, run, graph, part }
         }
         FromClient::GiveBack { question, returned } => {
             Event::GivenBack { client, question, returned: returned.iter().collect() }
@@ -248,6 +244,21 @@ fn check_reference(reference: RefId) -> Result<RefId, String> {
         return Err(format!("{} of node {} is no reference", reference.object, reference.owner));
     }
     Ok(reference)
+}
+
+/// The part of a graph that a client submits.
+fn graph_part(
+    client: ClientId,
+    facts: &Facts,
+    graph: TaskId,
+    part: &GraphView<'_>,
+) -> Result<GraphPart, String> {
+    if graph.job() != facts.job {
+        return Err(format!("graph {graph} belongs to another job than client {}", client.0));
+    }
+    let part = part.part();
+    check_steps(&part)?;
+    Ok(part)
 }
 
 /// Checks that each step of a graph is a task that can be sent.
