@@ -71,8 +71,8 @@ pub type Offer = fn() -> Option<Arc<dyn Executor>>;
 
 static OFFER: OnceLock<Offer> = OnceLock::new();
 
-/// Sets the source that [`default_executor`] asks first. The task engine does so once; later calls are
-/// ignored.
+/// Sets the source that [`default_executor`] asks, in the whole process. The task engine does so once; later
+/// calls are ignored.
 pub fn offer_executor(offer: Offer) {
     let _first_wins = OFFER.set(offer);
 }
@@ -81,7 +81,8 @@ thread_local! {
     static BOUND: RefCell<Option<Arc<dyn Executor>>> = const { RefCell::new(None) };
 }
 
-/// Has [`default_executor`] give this executor on this thread, until the binding is dropped.
+/// Has [`default_executor`] give this executor on this thread, until the binding is dropped. It is that of one
+/// program among others, so it goes before the one that is offered to the process.
 pub fn bind(executor: Arc<dyn Executor>) -> Binding {
     Binding(BOUND.replace(Some(executor)))
 }

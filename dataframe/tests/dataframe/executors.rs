@@ -32,7 +32,8 @@ pub fn three_parts() -> DataFrame {
     DataFrame::from_batches(parts[0].schema(), parts)
 }
 
-/// A program whose frames run on this executor if they name none.
+/// A program whose frames run on this executor if they name none. It is offered as the task engine offers
+/// its own: a process has one source, which asks the thread here.
 pub fn by_default<T>(executor: Arc<dyn Executor>, program: impl FnOnce() -> T) -> T {
     thread_local! {
         static CHOSEN: RefCell<Option<Arc<dyn Executor>>> = const { RefCell::new(None) };
@@ -116,20 +117,23 @@ impl KeptPart for Held {
     }
 }
 
-#[test]
-fn a_cancelled_run_ends_and_the_next_one_has_threads() {
+/// Five rows of a part that is held, with the lock, and whether a task has come to the part.
+fn held_rows() -> (DataFrame, Arc<Mutex<()>>, Arc<AtomicBool>) {
     let numbers = Arc::new(Int64Array::from_iter_values(0..8));
     let batch = RecordBatch::try_from_iter_with_nullable([("n", numbers as _, true)]).unwrap();
     let (gate, entered) = (Arc::new(Mutex::new(())), Arc::new(AtomicBool::new(false)));
-    let parts: Vec<Arc<dyn KeptPart>> = vec![Arc::new(Held(gate.clone(), entered.clone(), batch.clone()))];
-    let frame = DataFrame::from_parts(Resident { schema: batch.schema(), parts });
-    let frame = frame.filter(&frame.col("n").gt(2));
+    let schema = batch.schema();
+    let parts: Vec<Arc<dyn KeptPart>> = vec![Arc::new(Held(gate.clone(), entered.clone(), batch))];
+    let frame = DataFrame::from_parts(Resident { schema, parts });
+    (frame.filter(&frame.col("n").gt(2)), gate, entered)
+}
+
+#[test]
+fn a_cancelled_run_ends_and_the_next_one_has_threads() {
+    let (frame, gate, entered) = held_rows();
     let executor = LocalExecutor::sized(1, 64 << 20);
-    let cancel = {
-        let entered = entered.clone();
-        // Cancelled once a task runs.
-        Cancel::when(move || entered.load(Ordering::Relaxed))
-    };
+    // Cancelled once a task runs.
+    let cancel = Cancel::when(move || entered.load(Ordering::Relaxed));
     let held = gate.lock().unwrap();
     let error = cancel.run(|| frame.collect_on(&executor)).unwrap_err();
     assert!(matches!(error.root(), Error::Cancelled), "{error}");
@@ -166,13 +170,7 @@ fn rows_and_statements_end_when_they_are_cancelled() {
 
 #[test]
 fn a_task_that_takes_longer_than_the_time_is_left_behind_and_counted() {
-    let numbers = Arc::new(Int64Array::from_iter_values(0..8));
-    let batch = RecordBatch::try_from_iter_with_nullable([("n", numbers as _, true)]).unwrap();
-    let gate = Arc::new(Mutex::new(()));
-    let entered = Arc::new(AtomicBool::new(false));
-    let parts: Vec<Arc<dyn KeptPart>> = vec![Arc::new(Held(gate.clone(), entered.clone(), batch.clone()))];
-    let frame = DataFrame::from_parts(Resident { schema: batch.schema(), parts });
-    let frame = frame.filter(&frame.col("n").gt(2));
+    let (frame, gate, entered) = held_rows();
     let held = gate.lock().unwrap();
     for seconds in [1, 4, 16, 64] {
         let executor = LocalExecutor::sized(2, 64 << 20).until(Instant::now() + Duration::from_secs(seconds));

@@ -9,9 +9,9 @@ use tharsis_frame_programs::{Here, run};
 
 /// A part that cannot be read while somebody holds a lock; tells whether somebody has tried.
 #[derive(Debug)]
-struct Waiting(Arc<Mutex<()>>, Arc<AtomicBool>, RecordBatch);
+struct Held(Arc<Mutex<()>>, Arc<AtomicBool>, RecordBatch);
 
-impl KeptPart for Waiting {
+impl KeptPart for Held {
     fn fetch(&self) -> Result<Vec<RecordBatch>, Error> {
         self.1.store(true, Ordering::Relaxed);
         let _held = self.0.lock().unwrap();
@@ -32,7 +32,7 @@ fn replies_count_the_tasks_that_were_left_behind() {
     let numbers = Arc::new(Int64Array::from_iter_values(0..8));
     let batch = RecordBatch::try_from_iter_with_nullable([("n", numbers as _, true)]).unwrap();
     let (gate, entered) = (Arc::new(Mutex::new(())), Arc::new(AtomicBool::new(false)));
-    let parts: Vec<Arc<dyn KeptPart>> = vec![Arc::new(Waiting(gate.clone(), entered.clone(), batch.clone()))];
+    let parts: Vec<Arc<dyn KeptPart>> = vec![Arc::new(Held(gate.clone(), entered.clone(), batch.clone()))];
     let frame = DataFrame::from_parts(Resident { schema: batch.schema(), parts });
     let frame = frame.filter(&frame.col("n").gt(2));
     let held = gate.lock().unwrap();

@@ -351,7 +351,8 @@ impl Executor for Counting {
     }
 }
 
-/// A program whose frames run on this executor if they name none.
+/// A program whose frames run on this executor if they name none. It is offered as the task engine offers
+/// its own; a request binds the one of its place, which goes before it.
 fn by_default<T>(executor: Arc<dyn Executor>, program: impl FnOnce() -> T) -> T {
     thread_local! {
         static CHOSEN: RefCell<Option<Arc<dyn Executor>>> = const { RefCell::new(None) };
