@@ -68,7 +68,11 @@ impl DataFrame {
     }
 
     /// As [`to_sql`](DataFrame::to_sql), with the tasks of an executor.
-    pub(crate) fn to_sql_on(
+    ///
+    /// # Errors
+    /// As [`to_sql`](DataFrame::to_sql).
+    #[doc(hidden)]
+    pub fn to_sql_on(
         &self,
         table: &str,
         database: &str,

@@ -22,12 +22,33 @@ impl Value {
         Value(ScalarValue::Null)
     }
 
+    /// A value of a scalar.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of(scalar: ScalarValue) -> Value {
+        Value(scalar)
+    }
+
+    /// The scalar of the value.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn scalar(&self) -> &ScalarValue {
+        &self.0
+    }
+
     /// A number that is none, as Python's floats have one.
-    pub(crate) fn not_a_number() -> Value {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn not_a_number() -> Value {
         Value(ScalarValue::Float64(Some(f64::NAN)))
     }
 
-    pub(crate) fn from_array(array: &ArrayRef, row: usize) -> Result<Value> {
+    /// The value of an array at a row.
+    ///
+    /// # Errors
+    /// The type is none that values have.
+    #[doc(hidden)]
+    pub fn from_array(array: &ArrayRef, row: usize) -> Result<Value> {
         Ok(Value(ScalarValue::try_from_array(array, row)?))
     }
 

@@ -6,7 +6,6 @@ use super::input::{column, frame_of};
 use super::places::{Either, level_at};
 use super::row::{Row, both};
 use super::value::Value;
-use tharsis_dataframe::for_programs::{InnerFrame as _, InnerSeries as _, InnerValue as _};
 use tharsis_dataframe::{DataFrame, Index, JoinKind, Series, Value as Scalar, lit};
 
 pub(super) const AXES: &[Row] = both!(

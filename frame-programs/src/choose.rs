@@ -6,7 +6,6 @@ use super::input::{column, frame_of};
 use super::places::chosen;
 use super::row::Row;
 use super::value::{Groups, Spans, Value};
-use tharsis_dataframe::for_programs::{InnerFrame as _, InnerSeries as _};
 use tharsis_dataframe::{DataFrame, Series};
 
 pub(super) const CHOOSE: &[Row] = &[

@@ -4,7 +4,6 @@ use super::Failure;
 use super::args::{Args, operand};
 use super::row::Row;
 use super::value::Value;
-use tharsis_dataframe::for_programs::InnerSeries as _;
 use tharsis_dataframe::{FrameOperand, Operator, Series, Value as Scalar};
 
 /// Rows of an operator: of a series, of a frame, and NumPy's.

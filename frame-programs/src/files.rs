@@ -5,7 +5,7 @@ use super::args::{Args, strs};
 use super::row::Row;
 use super::value::Value;
 use std::path::Path;
-use tharsis_dataframe::for_programs::{FileFormat, InnerFrame as _, file_error, unique};
+use tharsis_dataframe::for_programs::{FileFormat, file_error, unique};
 use tharsis_dataframe::{
     Compression, CsvOptions, DataFrame, Value as Scalar, WriteOptions, read_arrow, read_csv, read_json,
     read_parquet,
@@ -377,7 +377,6 @@ fn to_feather(_: &str, args: &mut Args) -> Result<Value, Failure> {
 /// Databases.
 mod sql {
     use super::{Args, Failure, Value, strs, with_index};
-    use tharsis_dataframe::for_programs::InnerFrame as _;
     use tharsis_dataframe::{IfExists, read_sql};
 
     /// The name of a database, whose file is relative to the folder of the program.

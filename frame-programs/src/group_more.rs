@@ -7,7 +7,7 @@ use super::row::Row;
 use super::summaries::counts;
 use super::value::{Groups, Value};
 use super::windows::one_or_all;
-use tharsis_dataframe::for_programs::{InnerGroups as _, InnerSeries as _, label_of_counts};
+use tharsis_dataframe::for_programs::label_of_counts;
 use tharsis_dataframe::{Aggregate, DataFrame, FillLimit, Rank, lit};
 
 pub(super) const GROUPS: &[Row] = &[

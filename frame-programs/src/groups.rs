@@ -5,7 +5,6 @@ use super::args::{Args, strs};
 use super::row::Row;
 use super::summaries::{interpolation, parts};
 use super::value::{Groups, Value};
-use tharsis_dataframe::for_programs::{InnerGroups as _, InnerSeries as _};
 use tharsis_dataframe::{Aggregate, DataFrame, Reduce};
 
 pub(super) const GROUPS: &[Row] = &[

@@ -6,7 +6,6 @@ use super::axes::{array, index_of};
 use super::frames::sort;
 use super::row::Row;
 use super::value::Value;
-use tharsis_dataframe::for_programs::{InnerFrame as _, InnerSeries as _, InnerValue as _};
 use tharsis_dataframe::{Aggregate, Index, Value as Scalar, lit};
 
 pub(super) const INDICES: &[Row] = &[

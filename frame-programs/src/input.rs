@@ -11,7 +11,6 @@ use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::ScalarValue;
 use serde_json::Value as Json;
 use std::sync::Arc;
-use tharsis_dataframe::for_programs::{InnerFrame as _, InnerValue as _};
 use tharsis_dataframe::{
     Column, DataFrame, Value as Scalar, dtype_named, read_arrow, read_json, read_parquet,
 };

@@ -4,7 +4,6 @@ use super::Failure;
 use super::args::{Args, strs};
 use super::row::Row;
 use super::value::Value;
-use tharsis_dataframe::for_programs::{InnerSeries as _, InnerValue as _};
 use tharsis_dataframe::{
     Aggregate, Correlation, Cut, DataFrame, Join, JoinKind, Term, Value as Scalar, crosstab, cut, eval,
 };

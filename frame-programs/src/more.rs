@@ -8,7 +8,6 @@ use super::row::Row;
 use super::value::{Value, comparable};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use tharsis_dataframe::for_programs::{InnerFrame as _, InnerValue as _};
 use tharsis_dataframe::{GroupKey, Value as Scalar, lit};
 
 pub(super) const MORE: &[Row] = &[

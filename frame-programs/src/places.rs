@@ -5,7 +5,6 @@ use super::args::{Args, strs};
 use super::input::{column, frame_of};
 use super::row::{Row, both};
 use super::value::Value;
-use tharsis_dataframe::for_programs::{InnerFrame as _, InnerSeries as _};
 use tharsis_dataframe::{DataFrame, Series, Value as Scalar, lit};
 
 pub(super) const PLACES: &[Row] = both!(

@@ -10,7 +10,6 @@ use datafusion::common::ScalarValue;
 use serde_json::{Value as Json, json};
 use std::path::Path;
 use std::sync::Arc;
-use tharsis_dataframe::for_programs::{InnerFrame as _, InnerValue as _};
 use tharsis_dataframe::{DataFrame, Error, Table, Value as Scalar};
 
 /// Tables with more rows go to files, if the request names a folder.

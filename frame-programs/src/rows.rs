@@ -6,7 +6,7 @@ use super::axes::array;
 use super::places::{Either, level_at};
 use super::row::{Row, both};
 use super::value::Value;
-use tharsis_dataframe::for_programs::{InnerSeries as _, drops_index};
+use tharsis_dataframe::for_programs::drops_index;
 use tharsis_dataframe::{DataFrame, Factorize, Index, Keep, ResetIndex, SetIndex, Ties};
 
 /// Rows that series and frames share.

@@ -8,7 +8,6 @@ use super::places::Either;
 use super::row::Row;
 use super::rows::renumbered;
 use super::value::{Value, comparable};
-use tharsis_dataframe::for_programs::InnerSeries as _;
 use tharsis_dataframe::{Series, lit};
 
 pub(super) const SERIES: &[Row] = &[

@@ -5,7 +5,6 @@ use super::input::{column, frame_of};
 use super::row::Row;
 use super::value::Value;
 use super::{Failure, frames, joins};
-use tharsis_dataframe::for_programs::{InnerFrame as _, InnerSeries as _};
 use tharsis_dataframe::{DataFrame, Series};
 
 pub(super) const SOURCES: &[Row] = &[

@@ -4,7 +4,6 @@ use super::Failure;
 use super::args::{Args, strs};
 use super::row::Row;
 use super::value::Value;
-use tharsis_dataframe::for_programs::InnerSeries as _;
 use tharsis_dataframe::{
     DataFrame, Dummies, FillLimit, LimitArea, LimitDirection, Melt, NaOption, Rank, RankMethod, Series,
 };

@@ -6,7 +6,7 @@ use super::input::{column, frame_of};
 use super::row::{Row, both};
 use super::value::{Objects, Value};
 use arrow::datatypes::DataType;
-use tharsis_dataframe::for_programs::{InnerFrame as _, InnerSeries as _, InnerValue as _, label_of_counts};
+use tharsis_dataframe::for_programs::label_of_counts;
 use tharsis_dataframe::{Aggregate, Counts, DataFrame, Interpolation, Reduce, Series, Value as Scalar, lit};
 
 pub(super) const SUMMARIES: &[Row] = both!(

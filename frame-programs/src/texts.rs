@@ -4,7 +4,6 @@ use super::Failure;
 use super::args::Args;
 use super::row::Row;
 use super::value::Value;
-use tharsis_dataframe::for_programs::InnerSeries as _;
 use tharsis_dataframe::{Series, Texts};
 
 pub(super) const TEXTS: &[Row] = &[

@@ -4,7 +4,6 @@ use super::Failure;
 use super::args::Args;
 use super::row::Row;
 use super::value::Value;
-use tharsis_dataframe::for_programs::InnerSeries as _;
 use tharsis_dataframe::{
     DataFrame, Series, Times, bdate_range, bdate_range_until, date_range, date_range_until, timedelta_range,
     to_datetime, to_datetime_as, to_datetime_or_missing, to_datetime_utc, to_numeric, to_numeric_or_missing,

@@ -5,7 +5,6 @@ use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use serde_json::Value as Json;
 use std::collections::HashMap;
-use tharsis_dataframe::for_programs::InnerValue as _;
 use tharsis_dataframe::{DataFrame, Ends, GroupBy, Index, Resample, Series, Value as Scalar, dtype_named};
 
 /// Values of names in a program, and arguments of operations.

@@ -4,7 +4,6 @@ use super::Failure;
 use super::args::{Args, operand, strs};
 use super::row::Row;
 use super::value::Value;
-use tharsis_dataframe::for_programs::InnerValue as _;
 use tharsis_dataframe::{Compare, Squeezed, Value as Scalar, lit};
 
 pub(super) const WHOLE: &[Row] = &[

@@ -4,7 +4,6 @@ use super::Failure;
 use super::args::Args;
 use super::row::Row;
 use super::value::{Groups, Value, WindowKind, Windows};
-use tharsis_dataframe::for_programs::InnerSeries as _;
 use tharsis_dataframe::{Aggregate, DataFrame, Ends, Ewm, GroupBy, Rank, RankMethod, Series};
 
 /// Rows of a kind of windows: of series, of frames, of groups.

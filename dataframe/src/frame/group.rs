@@ -166,8 +166,9 @@ impl GroupBy {
     }
 
     /// One aggregate of all columns but the keys, or of all chosen ones, whatever their types.
+    #[doc(hidden)]
     #[track_caller]
-    pub(crate) fn every_column(&self, aggregate: Aggregate) -> DataFrame {
+    pub fn every_column(&self, aggregate: Aggregate) -> DataFrame {
         match self.columns_but_keys() {
             Ok(columns) => self.clone().select(columns.iter().map(String::as_str)).all_columns(aggregate),
             Err(error) => DataFrame::new(Err(error)),
@@ -175,8 +176,9 @@ impl GroupBy {
     }
 
     /// One aggregate of those columns that hold numbers or truth values.
+    #[doc(hidden)]
     #[track_caller]
-    pub(crate) fn numbers(&self, aggregate: Aggregate) -> DataFrame {
+    pub fn numbers(&self, aggregate: Aggregate) -> DataFrame {
         let columns = self.columns_but_keys().and_then(|columns| {
             let frame = self.frame.frame()?;
             let numeric = |column: &String| -> Result<Option<String>> {
@@ -191,7 +193,12 @@ impl GroupBy {
         }
     }
 
-    pub(crate) fn columns_but_keys(&self) -> Result<Vec<String>> {
+    /// The columns that are no keys, or all chosen ones.
+    ///
+    /// # Errors
+    /// The error that the groups carry.
+    #[doc(hidden)]
+    pub fn columns_but_keys(&self) -> Result<Vec<String>> {
         self.check()?;
         let frame = self.frame.frame()?;
         let keys = self.keys.as_ref().map_err(|error| (**error).clone())?;

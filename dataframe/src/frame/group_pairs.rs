@@ -67,7 +67,11 @@ impl GroupBy {
     }
 
     /// Refuses columns that are no keys and hold no numbers.
-    pub(crate) fn check_numeric(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// `ValueError` for such a column.
+    #[doc(hidden)]
+    pub fn check_numeric(&self) -> Result<()> {
         let numeric = self.numeric()?;
         match self.columns_but_keys()?.into_iter().find(|label| !numeric.contains(label)) {
             None => Ok(()),
@@ -89,13 +93,21 @@ impl GroupBy {
     }
 
     /// The labels of the keys.
-    pub(crate) fn key_labels(&self) -> Result<Vec<String>> {
+    ///
+    /// # Errors
+    /// The error that the groups carry.
+    #[doc(hidden)]
+    pub fn key_labels(&self) -> Result<Vec<String>> {
         Ok(self.parts()?.1.iter().map(|key| key.label.clone()).collect())
     }
 
     /// The columns that quantiles are made of: those with numbers, or all, none of which may hold truth
     /// values.
-    pub(crate) fn quantile_columns(&self, numbers_only: bool) -> Result<Vec<String>> {
+    ///
+    /// # Errors
+    /// `TypeError` for truth values.
+    #[doc(hidden)]
+    pub fn quantile_columns(&self, numbers_only: bool) -> Result<Vec<String>> {
         let labels = if numbers_only { self.numeric()? } else { self.columns_but_keys()? };
         let frame = self.frame.frame()?;
         for label in &labels {
@@ -107,8 +119,9 @@ impl GroupBy {
     }
 
     /// Reductions of columns with their options: label, column, reduction.
+    #[doc(hidden)]
     #[track_caller]
-    pub(crate) fn reduce_columns<'a>(
+    pub fn reduce_columns<'a>(
         &self,
         reductions: impl IntoIterator<Item = (&'a str, &'a str, Reduce)>,
     ) -> DataFrame {

@@ -153,7 +153,11 @@ impl GroupBy {
     }
 
     /// The number of columns that groups are made by.
-    pub(crate) fn key_count(&self) -> Result<usize> {
+    ///
+    /// # Errors
+    /// The error that the groups carry.
+    #[doc(hidden)]
+    pub fn key_count(&self) -> Result<usize> {
         Ok(self.parts()?.1.len())
     }
 

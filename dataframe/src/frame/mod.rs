@@ -94,7 +94,7 @@ use crate::functions::arithmetic::present;
 use crate::metrics::Metrics;
 use crate::scanned::ScannedTable;
 use crate::stage::row_number::{Numbering, RowNumber};
-use crate::stage::{Resident, ResidentTable};
+use crate::stage::{Resident, ResidentTable, Stages};
 use crate::table::Table;
 use arrow::datatypes::DataType;
 use datafusion::common::Column;
@@ -535,7 +535,16 @@ impl DataFrame {
     /// # Errors
     /// As [`DataFrame::explain`].
     pub fn explain_on(&self, executor: &dyn Executor) -> Result<Explanation> {
-        Ok(Explanation::new(&plan_stages(&self.frame()?.output()?, executor)?))
+        Ok(Explanation::new(&self.stages(executor)?))
+    }
+
+    /// The stages of the plan for an executor, as it runs them.
+    ///
+    /// # Errors
+    /// The error that the frame carries, or that of planning.
+    #[doc(hidden)]
+    pub fn stages(&self, executor: &dyn Executor) -> Result<Stages> {
+        plan_stages(&self.frame()?.output()?, executor)
     }
 }
 /// Refuses columns of one label, which pandas has: steps find a column by its label here.

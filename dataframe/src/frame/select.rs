@@ -88,8 +88,9 @@ impl DataFrame {
     }
 
     /// The rows at whose positions a condition over rows of positions holds.
+    #[doc(hidden)]
     #[track_caller]
-    pub(crate) fn filter_by_position(&self, condition: &Series) -> DataFrame {
+    pub fn filter_by_position(&self, condition: &Series) -> DataFrame {
         let by_position = self.then(|frame| {
             let mut wide = frame.with_index()?;
             let levels = wide.index.iter().map(|level| level.column.clone());
@@ -105,17 +106,29 @@ impl DataFrame {
     }
 
     /// The frame with levels of the index that have no name.
+    #[doc(hidden)]
     #[track_caller]
-    pub(crate) fn unnamed_index(&self) -> DataFrame {
+    pub fn unnamed_index(&self) -> DataFrame {
         self.then(|frame| {
             let index = frame.index.iter().map(|level| Level { name: None, ..level.clone() });
             Ok(Frame { index: index.collect(), ..frame.clone() })
         })
     }
 
-    /// A frame of series that are computed of this frame's rows.
+    /// The frame with other names of the levels of its index.
+    #[doc(hidden)]
     #[track_caller]
-    pub(crate) fn of_same_rows(&self, columns: Vec<(String, Series)>) -> DataFrame {
+    pub fn with_index_names(&self, names: Vec<Option<String>>) -> DataFrame {
+        self.then(|frame| {
+            let named = |(level, name): (&Level, Option<String>)| Level { name, ..level.clone() };
+            Ok(Frame { index: frame.index.iter().zip(names).map(named).collect(), ..frame.clone() })
+        })
+    }
+
+    /// A frame of series that are computed of this frame's rows.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn of_same_rows(&self, columns: Vec<(String, Series)>) -> DataFrame {
         self.then(|frame| {
             let (mut wide, mut exprs) = (frame.clone(), Vec::new());
             for (label, series) in columns {

@@ -178,7 +178,11 @@ impl DataFrame {
     }
 
     /// The values of some reductions of columns, all in one pass.
-    pub(crate) fn cells_on(&self, cells: &[(String, Reduce)], executor: &dyn Executor) -> Result<Vec<Value>> {
+    ///
+    /// # Errors
+    /// The error that the frame carries, or one of its run.
+    #[doc(hidden)]
+    pub fn cells_on(&self, cells: &[(String, Reduce)], executor: &dyn Executor) -> Result<Vec<Value>> {
         if cells.is_empty() {
             return Ok(Vec::new());
         }

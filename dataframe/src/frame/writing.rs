@@ -86,7 +86,11 @@ impl DataFrame {
     }
 
     /// Writes all rows with the tasks of an executor.
-    pub(crate) fn write_on(
+    ///
+    /// # Errors
+    /// The error that the frame carries, one of its run, or one of the file system.
+    #[doc(hidden)]
+    pub fn write_on(
         &self,
         path: &str,
         format: FileFormat,

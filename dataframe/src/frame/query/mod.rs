@@ -144,7 +144,11 @@ impl DataFrame {
 
 impl Series {
     /// Whether the expression has one value for all rows: it is of constants and of aggregates of all rows.
-    pub(crate) fn is_one_value(&self) -> Result<bool> {
+    ///
+    /// # Errors
+    /// The error that the series carries.
+    #[doc(hidden)]
+    pub fn is_one_value(&self) -> Result<bool> {
         let (_, expr) = self.parts()?;
         let mut one = true;
         expr.apply(|part| match part {

@@ -142,13 +142,15 @@ impl Series {
     }
 
     /// The same values with another name, or none.
-    pub(crate) fn named(&self, name: Option<String>) -> Series {
+    #[doc(hidden)]
+    pub fn named(&self, name: Option<String>) -> Series {
         Series { state: self.state.clone(), name }
     }
 
     /// A value in each row of this series.
+    #[doc(hidden)]
     #[track_caller]
-    pub(crate) fn filled_with(&self, value: Value) -> Series {
+    pub fn filled_with(&self, value: Value) -> Series {
         self.map_expr(|_| Ok(lit(value.0)))
     }
 
@@ -180,7 +182,9 @@ impl Series {
     }
 
     /// The label of its column in a frame: its name, or `0`.
-    pub(crate) fn label(&self) -> String {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| "0".to_owned())
     }
 

@@ -7,8 +7,9 @@ use crate::value::Value;
 
 impl Series {
     /// A series changed as a frame of one column, which keeps its name.
+    #[doc(hidden)]
     #[track_caller]
-    pub(crate) fn through(&self, step: impl FnOnce(&DataFrame, &str) -> DataFrame) -> Series {
+    pub fn through(&self, step: impl FnOnce(&DataFrame, &str) -> DataFrame) -> Series {
         let label = self.label();
         step(&self.to_frame(), &label).col(&label).named(self.name().map(str::to_owned))
     }
