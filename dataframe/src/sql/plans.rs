@@ -42,6 +42,23 @@ pub(super) fn with_parts(
     Ok(plan.transform_up_with_subqueries(|node| with_parts_of(node, &change))?.data)
 }
 
+/// The plan with other operators, whose columns may have other types. Operators above a column have the type
+/// that it had when they were planned, so they are made anew once there is another one.
+pub(super) fn with_other_types(
+    plan: LogicalPlan,
+    change: impl Fn(LogicalPlan) -> EngineResult<Transformed<LogicalPlan>>,
+) -> EngineResult<LogicalPlan> {
+    let mut has_other_types = false;
+    let changed = plan.transform_up_with_subqueries(|node| {
+        let node = if has_other_types { node.recompute_schema()? } else { node };
+        let before = Arc::clone(node.schema());
+        let changed = change(node)?;
+        has_other_types |= changed.transformed && changed.data.schema().inner() != before.inner();
+        Ok(Transformed::new_transformed(changed.data, changed.transformed || has_other_types))
+    })?;
+    Ok(changed.data)
+}
+
 /// The operator with other parts of its own expressions. Its columns keep their names.
 pub(super) fn with_parts_of(
     node: LogicalPlan,

@@ -10,7 +10,7 @@ use super::sides_with_moments::with_sides;
 use super::types_within::has_times;
 use crate::error::Result;
 use crate::functions::local_times::local_times;
-use crate::sql::plans::{with_parts_of, with_value};
+use crate::sql::plans::{with_other_types, with_parts_of, with_value};
 use crate::value::is_text;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -28,16 +28,7 @@ pub(in crate::sql) fn of_moments(plan: LogicalPlan) -> Result<LogicalPlan> {
     if !has_times(&plan)? {
         return Ok(plan);
     }
-    // Operators above a column have the type that it had when they were planned.
-    let mut has_other_types = false;
-    let changed = plan.transform_up_with_subqueries(|node| {
-        let node = if has_other_types { node.recompute_schema()? } else { node };
-        let before = Arc::clone(node.schema());
-        let changed = with_parts_of(node, &on_clocks)?.transform_data(with_sides)?;
-        has_other_types |= changed.transformed && changed.data.schema().inner() != before.inner();
-        Ok(Transformed::new_transformed(changed.data, changed.transformed || has_other_types))
-    })?;
-    Ok(changed.data)
+    Ok(with_other_types(plan, |node| with_parts_of(node, &on_clocks)?.transform_data(with_sides))?)
 }
 
 /// A part of an expression whose days begin on the clocks of the moments beside them.

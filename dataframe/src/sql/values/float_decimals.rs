@@ -8,7 +8,7 @@
 use super::clocks::values_of;
 use super::types_within::has_decimals;
 use crate::error::Result;
-use crate::sql::plans::{with_parts_of, with_value};
+use crate::sql::plans::{with_other_types, with_parts_of, with_value};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue};
@@ -22,16 +22,7 @@ pub(in crate::sql) fn as_one_type(plan: LogicalPlan) -> Result<LogicalPlan> {
     if !has_decimals(&plan)? {
         return Ok(plan);
     }
-    // Operators above a column have the type that it had when they were planned.
-    let mut has_other_types = false;
-    let changed = plan.transform_up_with_subqueries(|node| {
-        let node = if has_other_types { node.recompute_schema()? } else { node };
-        let before = Arc::clone(node.schema());
-        let changed = with_parts_of(node, &with_numbers)?.transform_data(with_keys)?;
-        has_other_types |= changed.transformed && changed.data.schema().inner() != before.inner();
-        Ok(Transformed::new_transformed(changed.data, changed.transformed || has_other_types))
-    })?;
-    Ok(changed.data)
+    Ok(with_other_types(plan, |node| with_parts_of(node, &with_numbers)?.transform_data(with_keys))?)
 }
 
 /// A part of an expression whose numbers are of one type.
