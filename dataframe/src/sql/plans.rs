@@ -1,5 +1,6 @@
 //! The columns of a plan, and plans of other columns.
 
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, Result as EngineResult};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -31,6 +32,25 @@ pub(super) fn with_value(
     let values = columns(&rows).into_iter().map(|value| change(value, rows.schema()).alias(VALUE));
     let values = values.collect();
     projection(values, Arc::new(rows))
+}
+
+/// The rows with other types of some columns, which `cast` gives a value.
+pub(super) fn with_casts(
+    rows: Arc<LogicalPlan>,
+    types: &[Option<DataType>],
+    cast: impl Fn(Expr, DataType) -> Expr,
+) -> EngineResult<Arc<LogicalPlan>> {
+    if types.iter().all(Option::is_none) {
+        return Ok(rows);
+    }
+    let rows = Arc::unwrap_or_clone(rows).recompute_schema()?;
+    let exprs = columns(&rows).into_iter().zip(rows.schema().iter()).zip(types);
+    let exprs = exprs.map(|((column, (table, field)), dtype)| match dtype {
+        Some(dtype) => cast(column, dtype.clone()).alias_qualified(table.cloned(), field.name()),
+        None => column,
+    });
+    let exprs = exprs.collect();
+    projection(exprs, Arc::new(rows))
 }
 
 /// The plan with other parts of expressions, whose types the schema tells. The columns of operators keep

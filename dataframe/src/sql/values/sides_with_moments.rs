@@ -1,7 +1,7 @@
 //! Unions and joins whose days, and times without a zone, begin on the clock of moments of another side.
 
 use super::moment_types::{beside, cast, moments_of};
-use crate::sql::plans::{columns, projection};
+use crate::sql::plans::{columns, with_casts};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, JoinType, NullEquality, Result as EngineResult};
@@ -95,20 +95,10 @@ pub(in crate::sql) fn types_of(side: &LogicalPlan) -> Vec<Option<DataType>> {
 
 /// The rows with other types of some columns.
 fn with_types(rows: Arc<LogicalPlan>, types: &[Option<DataType>]) -> EngineResult<Arc<LogicalPlan>> {
-    if types.iter().all(Option::is_none) {
-        return Ok(rows);
-    }
-    let rows = Arc::unwrap_or_clone(rows).recompute_schema()?;
-    let exprs = columns(&rows).into_iter().zip(rows.schema().iter()).zip(types);
-    let exprs = exprs.map(|((mut column, (table, field)), dtype)| match dtype {
-        Some(dtype) => {
-            cast(&mut column, dtype.clone());
-            column.alias_qualified(table.cloned(), field.name())
-        }
-        None => column,
-    });
-    let exprs = exprs.collect();
-    projection(exprs, Arc::new(rows))
+    with_casts(rows, types, |mut value, dtype| {
+        cast(&mut value, dtype);
+        value
+    })
 }
 
 /// Whether a join is `INTERSECT` or `EXCEPT`: whole rows are compared, and missing values are equal.

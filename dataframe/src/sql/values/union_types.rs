@@ -10,7 +10,7 @@ use super::union_literals::with_literals;
 use super::union_names::with_names;
 use super::untyped_sides::check_parameters;
 use crate::error::Result;
-use crate::sql::plans::{columns, projection};
+use crate::sql::plans::{projection, with_casts};
 use crate::value::is_text;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeContainer, TreeNodeRecursion};
@@ -224,17 +224,7 @@ fn type_of_both((left, right): &(Expr, Expr), join: &Join) -> EngineResult<Optio
 
 /// The rows with casts of some columns.
 fn cast_to(rows: Arc<LogicalPlan>, types: &[Option<DataType>]) -> EngineResult<Arc<LogicalPlan>> {
-    if types.iter().all(Option::is_none) {
-        return Ok(rows);
-    }
-    let rows = Arc::unwrap_or_clone(rows).recompute_schema()?;
-    let exprs = columns(&rows).into_iter().zip(rows.schema().iter()).zip(types);
-    let exprs = exprs.map(|((column, (table, field)), dtype)| match dtype {
-        Some(dtype) => cast(column, dtype.clone()).alias_qualified(table.cloned(), field.name()),
-        None => column,
-    });
-    let exprs = exprs.collect();
-    projection(exprs, Arc::new(rows))
+    with_casts(rows, types, cast)
 }
 
 /// The type that the library gives a column whose sides have these types; `None` if it refuses them. A
