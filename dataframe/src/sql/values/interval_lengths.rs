@@ -11,7 +11,7 @@ use super::types_within::{has, has_intervals, is_interval};
 use crate::error::{Error, Result};
 use crate::frame::HIDDEN;
 use crate::functions::span_lengths::{key, length, of_key, unless_as_long};
-use crate::sql::plans::{columns, projection, with_parts_of, with_value};
+use crate::sql::plans::{columns, projection, with_other_types, with_parts_of, with_value};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result as EngineResult};
@@ -52,16 +52,7 @@ pub(in crate::sql) fn by_lengths(plan: LogicalPlan) -> Result<LogicalPlan> {
     if !has_intervals(&plan)? {
         return Ok(plan);
     }
-    // Operators above a column have the type that it had when they were planned.
-    let mut has_other_types = false;
-    let changed = plan.transform_up_with_subqueries(|node| {
-        let node = if has_other_types { node.recompute_schema()? } else { node };
-        let before = Arc::clone(node.schema());
-        let changed = with_parts_of(node, &part)?.transform_data(operator)?;
-        has_other_types |= changed.transformed && changed.data.schema().inner() != before.inner();
-        Ok(Transformed::new_transformed(changed.data, changed.transformed || has_other_types))
-    })?;
-    Ok(changed.data)
+    Ok(with_other_types(plan, |node| with_parts_of(node, &part)?.transform_data(operator))?)
 }
 
 /// A part of an expression that compares lengths.
