@@ -141,19 +141,16 @@ impl ProofError {
     ///
     /// assert!(ProofError::Io(std::io::ErrorKind::ConnectionReset.into()).may_pass());
     /// assert!(ProofError::Refused(Reason::NotYet).may_pass());
+    /// assert!(ProofError::Refused(Reason::TooMany).may_pass());
     /// assert!(!ProofError::Version { theirs: 7 }.may_pass());
     /// ```
     #[must_use]
     pub fn may_pass(&self) -> bool {
         match self {
-            Self::Identity(_) | Self::Io(_) | Self::Timeout(_) | Self::Refused(Reason::NotYet) => true,
+            Self::Identity(_) | Self::Io(_) | Self::Timeout(_) => true,
+            Self::Refused(reason) => matches!(reason, Reason::NotYet | Reason::TooMany),
             Self::Tls(error) => !error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()),
-            Self::Look
-            | Self::NotOurs
-            | Self::Refused(_)
-            | Self::Scrape(_)
-            | Self::Unproved
-            | Self::Version { .. } => false,
+            Self::Look | Self::NotOurs | Self::Scrape(_) | Self::Unproved | Self::Version { .. } => false,
         }
     }
 }

@@ -446,6 +446,7 @@ mod tests {
     use super::*;
     use crate::cluster::network_runtime;
     use std::net::TcpListener;
+    use tharsis_protos::proof::Reason;
 
     #[test]
     fn the_name_of_a_sender_is_asked_for_where_answers_are_kept() {
@@ -490,6 +491,8 @@ mod tests {
         let proving = |error: ProofError| NotConnected::proving("a:1", &error);
         assert!(waits(proving(io::Error::other("nobody listens").into())));
         assert!(waits(proving(ProofError::Timeout(CONNECT_WAIT))));
+        assert!(waits(proving(ProofError::Refused(Reason::TooMany))), "a crowd is no loss");
+        assert!(!waits(proving(ProofError::Refused(Reason::WrongRole))));
         assert!(!waits(proving(ProofError::Version { theirs: 7 })) && !waits(proving(ProofError::NotOurs)));
         let greeting = |error: TransferError| NotConnected::greeting("a:1", &error);
         assert!(waits(greeting(TransferError::Closed)));
