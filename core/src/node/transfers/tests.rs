@@ -1,0 +1,95 @@
+//! Questions to holders and to the readers that they name.
+
+use super::*;
+use tharsis_types::{JobId, TaskId};
+
+const HOLDER: NodeId = NodeId(1);
+const READER: NodeId = NodeId(2);
+const INTO: Extent = Extent { offset: 0, len: 100 };
+
+fn object() -> ObjectId {
+    ObjectId::put(TaskId::root(JobId(1)), 0)
+}
+
+fn begun() -> Transfers {
+    let mut transfers = Transfers::default();
+    let mut effects = Vec::new();
+    transfers.begin(object(), HOLDER, INTO, 0, &mut effects);
+    assert!(matches!(effects[..], [Effect::Send { to: HOLDER, .. }]));
+    transfers
+}
+
+fn answer(transfers: &mut Transfers, from: NodeId, turn: Turn) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    transfers.answered(object(), from, turn, |_| true, &mut effects);
+    transfers.check();
+    effects
+}
+
+#[test]
+fn whoever_was_asked_last_answers() {
+    let mut transfers = begun();
+    let asked = answer(&mut transfers, HOLDER, Turn::At(READER));
+    assert!(matches!(asked[..], [Effect::Send { to: READER, .. }]));
+    let late = answer(&mut transfers, HOLDER, Turn::Now);
+    let ended = Message::ReadEnded { object: object() };
+    assert!(matches!(&late[..], [Effect::Send { to: HOLDER, message }] if *message == ended));
+    let read = answer(&mut transfers, READER, Turn::Now);
+    assert!(matches!(read[..], [Effect::Read { from: READER, .. }]));
+    let mut effects = Vec::new();
+    transfers.ended(object(), true, &mut effects);
+    assert!(matches!(&effects[..], [Effect::Send { to: READER, message }] if *message == ended));
+    assert!(transfers.leftovers().iter().all(|(_, count)| *count == 0));
+}
+
+#[test]
+fn a_holder_is_asked_so_often_and_not_more() {
+    let mut transfers = begun();
+    for _ in 1..ASKS_MAX {
+        answer(&mut transfers, HOLDER, Turn::At(READER));
+        let again = answer(&mut transfers, READER, Turn::Never);
+        assert!(matches!(again[..], [Effect::Send { to: HOLDER, .. }]));
+    }
+    answer(&mut transfers, HOLDER, Turn::At(READER));
+    let failed = answer(&mut transfers, READER, Turn::Never);
+    assert!(matches!(failed[..], [Effect::Failed { holder: HOLDER, is_interrupted: false, .. }]));
+    assert!(transfers.leftovers().iter().all(|(_, count)| *count == 0));
+}
+
+/// The holder is reached, and sends us to a reader that is not, or does not mean to answer.
+#[test]
+fn nobody_is_waited_for_without_an_end() {
+    let mut transfers = begun();
+    let reached = |_: NodeId| None;
+    assert_eq!(transfers.next_timeout(reached), Some(ANSWER_WAIT));
+    assert_eq!(transfers.next_timeout(|node| (node == HOLDER).then_some(5)), Some(5), "it is silent");
+    answer(&mut transfers, HOLDER, Turn::At(READER));
+    assert_eq!(transfers.next_timeout(reached), Some(READER_WAIT), "it waits itself");
+    assert_eq!(transfers.next_timeout(|node| (node == HOLDER).then_some(5)), Some(READER_WAIT));
+    assert!(transfers.late(READER_WAIT - 1, reached).is_empty());
+    assert_eq!(transfers.late(READER_WAIT, reached), [object()]);
+    let mut ask_again = || {
+        let mut effects = Vec::new();
+        transfers.ask_again(object(), true, |_| true, &mut effects);
+        effects
+    };
+    let failed_at = Some(READER);
+    let request = Message::ReadRequest { object: object(), sent: false, failed_at };
+    assert!(matches!(&ask_again()[..], [Effect::Send { to: HOLDER, message }] if *message == request));
+    let failed = ask_again();
+    assert!(matches!(failed[..], [Effect::Failed { holder: HOLDER, is_interrupted: true, .. }]));
+    assert!(transfers.leftovers().iter().all(|(_, count)| *count == 0));
+}
+
+#[test]
+fn the_second_answer_of_a_holder_does_not_end_the_transfer() {
+    let mut transfers = begun();
+    assert!(matches!(answer(&mut transfers, HOLDER, Turn::Now)[..], [Effect::Read { from: HOLDER, .. }]));
+    assert!(answer(&mut transfers, HOLDER, Turn::Now).is_empty());
+}
+
+#[test]
+#[should_panic(expected = "asked for twice")]
+fn an_object_is_asked_for_once() {
+    begun().begin(object(), HOLDER, INTO, 0, &mut Vec::new());
+}
