@@ -267,6 +267,29 @@ fn a_reader_that_a_holder_names_and_that_is_not_reached_says_nothing_of_the_hold
     assert!(host.node.asked_for().any(|asked| asked == (object(2), FIRST)), "the holder is reached");
 }
 
+/// It says each time that it has all of the object, and has nothing.
+#[test]
+fn an_object_is_not_lost_because_a_reader_that_its_holder_names_does_not_have_it() {
+    let mut host = host();
+    read(&mut host, 1, LARGE, &[FIRST]);
+    for _ in 0..3 {
+        for _ in 0..4 {
+            host.hear(FIRST, Message::ReadReply { object: object(1), turn: Turn::At(SECOND) });
+            let said = host.hear(SECOND, Message::ReadReply { object: object(1), turn: Turn::Now });
+            assert!(reads_from(&said, SECOND), "{said:?}");
+            let (object, cause) = (object(1), "not there".to_owned());
+            host.feed(Event::PullFailed { object, from: SECOND, done_bytes: 0, cause });
+        }
+        host.sent.clear();
+        let is_asked_again = (0..100).any(|_| {
+            pass(&mut host, &[OWNER, FIRST, SECOND]);
+            host.sent.contains(&request(1))
+        });
+        assert!(is_asked_again);
+    }
+    assert_eq!(host.node.value(object(1)), Some(&Value::Stored { len: LARGE }));
+}
+
 /// A value that was put, as all of these are, is the same on all its holders.
 #[test]
 fn what_has_come_before_a_cut_is_kept_for_the_next_try_at_once() {

@@ -14,6 +14,8 @@
 //!
 //! Nobody is waited for without an end. A node from which nothing comes while messages for it are under way
 //! is not reached. One that is reached answers at once, unless it waits for the object itself.
+//!
+//! A holder that names others has the object: nothing that these say or send counts against its copy.
 
 use super::Node;
 use crate::event::{Action, Operation};
@@ -150,7 +152,12 @@ impl Transfers {
                 let message = Message::ReadRequest { object, sent: true, failed_at: None };
                 out.push(Effect::Send { to: next, message });
             }
-            (Some(_), Turn::At(_) | Turn::Never) => self.ask_again(object, false, is_member, out),
+            (Some(asked), Turn::At(next)) => {
+                // It has just joined or is gone, and whoever names it knows more or less than this node.
+                self.asked.insert(object, Asked { last: next, ..asked });
+                self.ask_again(object, false, is_member, out);
+            }
+            (Some(_), Turn::Never) => self.ask_again(object, false, is_member, out),
             // It was asked twice.
             (None, Turn::Now) if self.read_from.get(&object).is_some_and(|read| read.last == from) => {}
             (None, Turn::Now) => out.push(Effect::Send { to: from, message: Message::ReadEnded { object } }),
@@ -172,13 +179,19 @@ impl Transfers {
         if last == holder || asks >= ASKS_MAX || !is_member(holder) {
             self.asked.remove(&object);
             self.tell_waiting(object, false, out);
-            let is_interrupted = is_late && is_member(holder);
+            // A holder that names others has the object, whatever these say.
+            let is_interrupted = is_member(holder) && (is_late || last != holder);
             return out.push(Effect::Failed { object, holder, done_bytes, is_interrupted });
         }
         let until = self.journal.now() + ANSWER_WAIT;
         self.asked.insert(object, Asked { last: holder, asks: asks + 1, until, ..asked });
         let message = Message::ReadRequest { object, sent: false, failed_at: Some(last) };
         out.push(Effect::Send { to: holder, message });
+    }
+
+    /// Whether an object is being read from a reader that the holder named.
+    fn is_from_reader(&self, object: ObjectId) -> bool {
+        self.read_from.get(&object).is_some_and(|read| read.last != read.holder)
     }
 
     /// A transfer from a reader that the holder named broke off, which says nothing of the holder: it is
@@ -388,6 +401,11 @@ impl Node {
         if self.leaves_reader(object, done_bytes, out) {
             return;
         }
+        if self.transfers.is_from_reader(object) {
+            // The holder was asked often enough, and nobody says that its copy is gone.
+            let cause = cause.to_owned();
+            return self.pull_interrupted(Interrupted { object, from, done_bytes, cause }, out);
+        }
         self.transfer_broke_off(object, from, done_bytes, out);
         let cause = if from == self.id {
             self.copy_lost(object, out);
@@ -413,9 +431,9 @@ impl Node {
         self.drop_begun(object);
     }
 
-    /// A holder does not answer: it is not reached, or does not mean to.
+    /// A holder does not answer, or names others that do not send the object.
     fn not_answered(&mut self, object: ObjectId, from: NodeId, done_bytes: u64, out: &mut Vec<Action>) {
-        let cause = "it does not answer".to_owned();
+        let cause = "nothing comes from it or from those that it names".to_owned();
         self.pull_interrupted(Interrupted { object, from, done_bytes, cause }, out);
     }
 

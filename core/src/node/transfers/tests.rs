@@ -52,8 +52,29 @@ fn a_holder_is_asked_so_often_and_not_more() {
     }
     answer(&mut transfers, HOLDER, Turn::At(READER));
     let failed = answer(&mut transfers, READER, Turn::Never);
-    assert!(matches!(failed[..], [Effect::Failed { holder: HOLDER, is_interrupted: false, .. }]));
+    assert!(matches!(failed[..], [Effect::Failed { holder: HOLDER, is_interrupted: true, .. }]), "it has it");
     assert!(transfers.leftovers().iter().all(|(_, count)| *count == 0));
+}
+
+/// Two nodes have just joined and read the object, or are dead, and only one side has heard of that.
+#[test]
+fn a_holder_that_names_unknown_nodes_has_the_object() {
+    let mut transfers = begun();
+    let mut answer = |turn| {
+        let mut effects = Vec::new();
+        transfers.answered(object(), HOLDER, turn, |node| node == HOLDER, &mut effects);
+        effects
+    };
+    for unknown in [8, 9].map(NodeId) {
+        let request = Message::ReadRequest { object: object(), sent: false, failed_at: Some(unknown) };
+        let said = answer(Turn::At(unknown));
+        assert!(
+            matches!(&said[..], [Effect::Send { to: HOLDER, message }] if *message == request),
+            "{said:?}"
+        );
+    }
+    let failed = answer(Turn::Never);
+    assert!(matches!(failed[..], [Effect::Failed { is_interrupted: false, .. }]), "that is its own word");
 }
 
 /// The holder is reached, and sends us to a reader that is not, or does not mean to answer.
