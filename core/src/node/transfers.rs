@@ -33,6 +33,9 @@ use tharsis_types::{Extent, Failure, FailureKind, NodeId, ObjectId};
 /// turn out not to have the object.
 const ASKS_MAX: u8 = 4;
 
+/// Readers that send us on are followed so far from a holder: no tree of them is higher.
+const HOPS_MAX: u8 = 32;
+
 /// The longest time for which a holder is waited for that is reached and does not answer.
 const ANSWER_WAIT: Now = 30_000 * MS;
 
@@ -76,6 +79,8 @@ struct Asked {
     /// The holder that was asked first.
     holder: NodeId,
     asks: u8,
+    /// Number of times that we were sent on since the holder was asked last.
+    hops: u8,
     /// The node that was asked last: the holder, or a node that an answer named.
     last: NodeId,
     /// Until when that one may take to answer.
@@ -115,8 +120,8 @@ impl Transfers {
     ) {
         assert!(!self.read_from.contains_key(&object), "{object} is being read already");
         let until = self.journal.now() + ANSWER_WAIT;
-        let before =
-            self.asked.insert(object, Asked { into, done_bytes, holder, asks: 1, last: holder, until });
+        let asked = Asked { into, done_bytes, holder, asks: 1, hops: 0, last: holder, until };
+        let before = self.asked.insert(object, asked);
         assert!(before.is_none(), "{object} is asked for twice");
         self.journal.note(About::Object(object), Fact::ReadAsked(holder));
         out.push(Effect::Send {
@@ -145,16 +150,18 @@ impl Transfers {
                 let Asked { into, done_bytes, .. } = asked;
                 out.push(Effect::Read { object, from, into, done_bytes });
             }
-            (Some(asked), Turn::At(next)) if is_member(next) => {
+            (Some(asked), Turn::At(next)) if is_member(next) && asked.hops < HOPS_MAX => {
                 let until = self.journal.now() + READER_WAIT * (1 + asked.into.len / READER_BYTES);
-                self.asked.insert(object, Asked { last: next, until, ..asked });
+                self.asked.insert(object, Asked { last: next, hops: asked.hops + 1, until, ..asked });
                 self.journal.note(About::Object(object), Fact::ReadAsked(next));
                 let message = Message::ReadRequest { object, sent: true, failed_at: None };
                 out.push(Effect::Send { to: next, message });
             }
             (Some(asked), Turn::At(next)) => {
-                // It has just joined or is gone, and whoever names it knows more or less than this node.
-                self.asked.insert(object, Asked { last: next, ..asked });
+                // It has just joined or is gone, which one of the two nodes does not know. Or nodes name each
+                // other in a circle, and perhaps the holder in it.
+                let failed = if next == asked.holder { from } else { next };
+                self.asked.insert(object, Asked { last: failed, ..asked });
                 self.ask_again(object, false, is_member, out);
             }
             (Some(_), Turn::Never) => self.ask_again(object, false, is_member, out),
@@ -184,7 +191,7 @@ impl Transfers {
             return out.push(Effect::Failed { object, holder, done_bytes, is_interrupted });
         }
         let until = self.journal.now() + ANSWER_WAIT;
-        self.asked.insert(object, Asked { last: holder, asks: asks + 1, until, ..asked });
+        self.asked.insert(object, Asked { last: holder, asks: asks + 1, hops: 0, until, ..asked });
         let message = Message::ReadRequest { object, sent: false, failed_at: Some(last) };
         out.push(Effect::Send { to: holder, message });
     }

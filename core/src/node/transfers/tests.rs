@@ -77,6 +77,24 @@ fn a_holder_that_names_unknown_nodes_has_the_object() {
     assert!(matches!(failed[..], [Effect::Failed { is_interrupted: false, .. }]), "that is its own word");
 }
 
+/// They answer as fast as they are asked, so no time runs out.
+#[test]
+fn nobody_is_sent_to_and_fro_without_an_end() {
+    for back in [NodeId(3), HOLDER] {
+        let (mut transfers, mut questions) = (begun(), 0);
+        while let Some(asked) = transfers.asked_of(object()) {
+            let next = if asked == READER { back } else { READER };
+            let said = answer(&mut transfers, asked, Turn::At(next));
+            questions += 1;
+            assert!(questions <= 4 * (1 + usize::from(HOPS_MAX)), "{said:?}");
+            let is_over = transfers.asked_of(object()).is_none();
+            let is_kept = matches!(said[..], [Effect::Failed { holder: HOLDER, is_interrupted: true, .. }]);
+            assert_eq!(is_over, is_kept, "{said:?}");
+        }
+        assert!(transfers.leftovers().iter().all(|(_, count)| *count == 0));
+    }
+}
+
 /// The holder is reached, and sends us to a reader that is not, or does not mean to answer.
 #[test]
 fn nobody_is_waited_for_without_an_end() {
