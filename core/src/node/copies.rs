@@ -146,8 +146,13 @@ impl Node {
 
 /// Copies that go.
 impl Node {
-    /// The disk has lost a copy.
+    /// The disk has lost a copy, spilled or in the annex.
     pub(super) fn copy_lost(&mut self, object: ObjectId, out: &mut Vec<Action>) {
+        if self.store.find(object).is_some() && self.store.is_in_annex(object) {
+            // Those that have it mapped keep what they can read.
+            self.copy_gone(object);
+            return self.store.free(object);
+        }
         // It may have been freed while it was read.
         if !self.store.is_spilled(object) {
             return;

@@ -17,6 +17,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tharsis_core::Event;
 use tharsis_core::node::Place;
 use tharsis_identity::MachineId;
 use tharsis_object_store::transfer::{self, ObjectKey, ReadAt, Source, SourceRange};
@@ -359,8 +360,10 @@ impl ReadAt for Pinned<AnnexReader> {
 
     fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<()> {
         let read = self.bytes.read_at(offset, target);
+        // Its owner must hear of it: it would name this copy again and again.
         read.inspect_err(|cause| {
             tracing::warn!(object = %self.object, %cause, "an object on disk cannot be read for another node");
+            self.inbox.put(Input::Event(Event::CopyLost { object: self.object }));
         })
     }
 }
