@@ -198,8 +198,8 @@ fn pushed_with_hearsay(host: &mut Host) -> Vec<Action> {
 }
 
 #[test]
-fn a_run_does_not_wait_for_a_copy_that_its_sender_told_when_the_owner_has_another_value() {
-    let failure = Arc::new(Failure::new(FailureKind::ObjectLost, "no copy is left"));
+fn a_run_takes_what_the_owner_tells_instead_of_a_copy_that_its_sender_told() {
+    let failure = Arc::new(Failure::new(FailureKind::UserError, "its task has failed"));
     for state in [RemoteState::Inline([7].into()), RemoteState::Failed(failure)] {
         let mut host = host();
         assert!(reads_from(&pushed_with_hearsay(&mut host), FIRST));
@@ -207,15 +207,23 @@ fn a_run_does_not_wait_for_a_copy_that_its_sender_told_when_the_owner_has_anothe
         let asks = Message::ObjectLocate { object: object(1) };
         assert!(host.sent.contains(&asks), "{:?}", host.sent);
         host.sent.clear();
-        let ends_run = |message: &Message| match message {
-            Message::TaskGiveBack { .. } => matches!(state, RemoteState::Inline(_)),
-            Message::TaskDone { .. } => matches!(state, RemoteState::Failed(_)),
-            _ => false,
-        };
-        let told = Message::ObjectState { object: object(1), state: state.clone(), nested: Vec::new() };
-        host.hear(OWNER, told);
+        let is_failed = matches!(state, RemoteState::Failed(_));
+        host.hear(OWNER, Message::ObjectState { object: object(1), state, nested: Vec::new() });
         assert!(!host.sent.contains(&asks), "{:?}", host.sent);
-        assert!(host.sent.iter().any(ends_run), "{:?}", host.sent);
+        let given_back = |message: &Message| matches!(message, Message::TaskGiveBack { .. });
+        assert!(!host.sent.iter().any(given_back), "{:?}", host.sent);
+        let has_failed = host.sent.iter().find_map(|message| match message {
+            Message::TaskDone { outcome, .. } => Some(&**outcome),
+            _ => None,
+        });
+        match has_failed {
+            Some(DoneOutcome::Failed { failure, .. }) => {
+                assert_eq!(failure.kind, FailureKind::DependencyFailed);
+                assert_eq!(failure.root().kind, FailureKind::UserError, "the owner's own word: {failure:?}");
+            }
+            ended => assert!(ended.is_none() && host.runs.len() == 1, "it runs with the value"),
+        }
+        assert_eq!(has_failed.is_some(), is_failed);
     }
 }
 

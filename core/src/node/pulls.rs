@@ -86,11 +86,11 @@ impl Node {
         for purpose in self.pulls.refused(object) {
             match purpose {
                 Purpose::Ahead(_) => {}
-                // It would read what its sender told again, at once and in vain.
-                Purpose::Arguments(run) if self.reads_told(run, object) => {
-                    self.pull_lost(purpose, object, None, out)
+                Purpose::Arguments(run) => {
+                    // It would wait for the copy again that its sender told, in vain.
+                    self.runs.forget_told(run, object);
+                    self.arguments_ready(run, out)
                 }
-                Purpose::Arguments(run) => self.arguments_ready(run, out),
                 Purpose::Move(object) => self.move_failed(object, out),
                 Purpose::Read(client, token) => self.read_lost(client, token, object, out),
             }

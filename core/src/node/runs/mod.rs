@@ -185,6 +185,13 @@ impl Runs {
         back
     }
 
+    /// A run reads an argument as its owner told it, not as its sender did.
+    pub(super) fn forget_told(&mut self, slot: Slot<Run>, object: ObjectId) {
+        if let Some(Run { origin: Origin::Lent(lent), .. }) = self.runs.get_mut(slot) {
+            lent.told.remove(&object);
+        }
+    }
+
     /// The worker of a run is told to stop it. It may have handed the run back before it hears of that.
     pub(super) fn stops(&mut self, slot: Slot<Run>) {
         self.runs[slot].is_stopping = true;
