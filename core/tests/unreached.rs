@@ -136,6 +136,21 @@ fn a_value_that_its_owner_tells_ends_the_wait_for_its_copy() {
     assert_eq!(host.node.value(object(1)), Some(&Value::Inline([7].into())));
 }
 
+/// All transfers are taken, so it has not begun.
+#[test]
+fn a_value_that_its_owner_tells_ends_the_wait_for_a_turn_as_well() {
+    let mut host = host();
+    for n in 1..=8 {
+        assert!(reads_from(&read(&mut host, n, SMALL, &[SECOND]), SECOND));
+    }
+    assert!(!reads_from(&read(&mut host, 9, SMALL, &[FIRST]), FIRST));
+    let state = RemoteState::Inline([7].into());
+    let said = host.hear(OWNER, Message::ObjectState { object: object(9), state, nested: Vec::new() });
+    assert!(is_told(&said), "{said:?}");
+    let said = host.feed(Event::PullDone { object: object(1) });
+    assert!(!reads_from(&said, FIRST), "{said:?}");
+}
+
 /// A task of the driver runs on another node, where its value stays: the value, and that node.
 fn made_elsewhere(host: &mut Host) -> (ObjectId, NodeId) {
     let (task, resources) = (TaskId::root(JobId(1)).child(40), Resources::cpus(8.0).unwrap());

@@ -65,8 +65,8 @@ impl Node {
         }
     }
 
-    /// The owner of an object tells its state. If no holder that is known here is reached, those that it
-    /// names are tried; if the value is not in a store any more, nobody waits for them.
+    /// The owner of an object tells its state. The holders that it names are tried as well; if the value is
+    /// not in a store any more, nobody waits for them.
     pub(super) fn object_told(
         &mut self,
         from: NodeId,
@@ -76,12 +76,16 @@ impl Node {
         out: &mut Vec<Action>,
     ) {
         self.owner.owner_told(from, object, state, nested, &mut self.effects);
-        if !self.pulls.is_aside(object) {
+        if !self.pulls.is_wanted(object) {
             return;
         }
         if matches!(self.owner.value_ref(object), Some(Value::Stored { .. }) | None) {
             let others = self.holders(object).into_iter().filter(|holder| *holder != self.id);
             return others.for_each(|holder| self.pulls.copy_added(object, holder));
+        }
+        if self.pulls.is_running(object) {
+            // The owner is asked again if it brings nothing.
+            return;
         }
         for purpose in self.pulls.refused(object) {
             match purpose {
