@@ -45,6 +45,22 @@ fn broken(operation: Operation, errno: Errno, good_count: i64, bad_count: i64) -
     SpillOptions { faults: Some(Arc::new(faults)), ..SpillOptions::default() }
 }
 
+/// A process has as many threads as it may.
+#[test]
+fn an_object_is_read_where_no_thread_can_verify_it() {
+    let root = tempfile::tempdir().unwrap();
+    let options = broken(Operation::Thread, Errno::AGAIN, 0, i64::MAX);
+    let dir = SpillDir::open(root.path(), u64::MAX, &options).unwrap();
+    let object = noise(3 * BLOCK + 5, 1);
+    dir.write(&key(1), &[&object]).unwrap();
+    let mut back = vec![0; object.len()];
+    dir.read_into(&key(1), 0, &mut back).unwrap();
+    assert!(back == object);
+    let mut part = vec![0; BLOCK + 2];
+    dir.read_into(&key(1), BLOCK as u64 - 1, &mut part).unwrap();
+    assert!(part == object[BLOCK - 1..2 * BLOCK + 1]);
+}
+
 /// `spill-file`: "ENOSPC in the middle of a write": partial file removed, directory marked full, tried again
 /// only once there is space.
 fn fills_up(path: &Path) {

@@ -38,17 +38,18 @@ struct AlignedPage([u8; ALIGN]);
 
 const _: () = assert!(align_of::<AlignedPage>() == ALIGN, "a page is aligned to less than direct I/O needs");
 
-/// Injected errors of reads and writes, for faults that no test machine can produce on demand.
+/// Injected errors of operations, for faults that no test machine can produce on demand.
 pub(crate) trait Faults: Send + Sync {
     /// The error that this operation is to fail with.
     fn before(&self, operation: Operation, offset: u64) -> Option<io::Error>;
 }
 
-/// An operation on a segment file.
+/// An operation on a segment file, or the start of a thread for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Read,
     Sync,
+    Thread,
     Write,
 }
 
@@ -111,7 +112,8 @@ impl Device {
             && memory.len().is_multiple_of(ALIGN)
     }
 
-    fn fault(&self, operation: Operation, offset: u64) -> io::Result<()> {
+    /// The injected error of an operation, if there is one.
+    pub(crate) fn fault(&self, operation: Operation, offset: u64) -> io::Result<()> {
         self.faults.as_ref().and_then(|faults| faults.before(operation, offset)).map_or(Ok(()), Err)
     }
 

@@ -1,12 +1,12 @@
 //! Reads a range of an object from disk; every block is verified before the range is returned.
 //!
 //! For a larger range, a second thread verifies (and copies, decompresses) blocks while this one reads the
-//! next ones.
+//! next ones. If there can be no second thread, this one does both.
 
 use super::buffer::{BufferPool, PooledBuffer};
 use super::codec;
 use super::error::{CorruptPart, SpillError};
-use super::file::SegmentFile;
+use super::file::{Operation, SegmentFile};
 use super::header::{Codec, Header, align_up};
 use super::write::PIECE_BYTES;
 use crate::copy::copy_away;
@@ -68,10 +68,14 @@ impl Extent<'_> {
         let ahead_count = if in_place { (last - first) as usize } else { AHEAD_COUNT };
         thread::scope(|scope| {
             let (sender, receiver) = sync_channel(ahead_count);
-            let helper = thread::Builder::new()
-                .name("spill-verify".into())
-                .spawn_scoped(scope, move || self.verify_all(receiver))
-                .map_err(|cause| self.io_error(cause))?;
+            let begun = match self.file.device().fault(Operation::Thread, self.offset) {
+                Ok(()) => thread::Builder::new()
+                    .name("spill-verify".into())
+                    .spawn_scoped(scope, move || self.verify_all(receiver)),
+                Err(refused) => Err(refused),
+            };
+            // A process that may have no more threads has not lost the object.
+            let Ok(helper) = begun else { return self.read_alone(start, target) };
             let mut rest = target;
             let mut at = start;
             let mut result = Ok(());
@@ -101,6 +105,22 @@ impl Extent<'_> {
             });
             result.and(verified)
         })
+    }
+
+    /// Reads a range that lies within the object, block after block.
+    fn read_alone(&self, start: u64, target: &mut [u8]) -> Result<(), SpillError> {
+        let block_bytes = u64::from(self.header.block_bytes);
+        let (mut rest, mut at) = (target, start);
+        while !rest.is_empty() {
+            let (index, skip) = (at / block_bytes, at % block_bytes);
+            let take = (block_bytes - skip).min(rest.len() as u64) as usize;
+            let (piece, behind) = rest.split_at_mut(take);
+            let mut landed = self.land(index as usize, skip as usize, piece)?;
+            self.verify(&mut landed)?;
+            rest = behind;
+            at += take as u64;
+        }
+        Ok(())
     }
 
     /// Reads the stored form of block `index` into the front of `buffer`, verifies it, and returns its length
