@@ -149,15 +149,20 @@ impl ProofError {
         match self {
             Self::Identity(_) | Self::Io(_) | Self::Timeout(_) => true,
             Self::Refused(reason) => matches!(reason, Reason::NotYet | Reason::TooMany),
-            Self::Tls(error) => !error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()),
+            // Certificates are renewed, and clocks are set.
+            Self::Tls(error) => tls_of(error).is_none_or(|tls| words_about_clocks(tls).is_some()),
             Self::Look | Self::NotOurs | Self::Scrape(_) | Self::Unproved | Self::Version { .. } => false,
         }
     }
 }
 
+/// The error of TLS behind an error of the system, if it is one.
+fn tls_of(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref()
+}
+
 fn words_of(error: &io::Error) -> String {
-    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    tls.and_then(words_about_clocks).unwrap_or_else(|| error.to_string())
+    tls_of(error).and_then(words_about_clocks).unwrap_or_else(|| error.to_string())
 }
 
 impl From<Over> for ProofError {
@@ -170,7 +175,7 @@ impl From<io::Error> for ProofError {
     /// An alert of TLS comes as an error of the first read: a caller's handshake is over before the listener
     /// has looked at its certificate.
     fn from(error: io::Error) -> ProofError {
-        if error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
+        if tls_of(&error).is_some() {
             return ProofError::Tls(error);
         }
         ProofError::Io(error)

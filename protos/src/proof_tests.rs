@@ -132,6 +132,17 @@ fn a_look_is_no_attempt_to_be_admitted() {
     });
 }
 
+/// The control store was away for so long that nobody renewed the certificate of one side.
+#[test]
+fn a_certificate_that_does_not_hold_now_may_hold_again() {
+    let may_pass = |error: rustls::Error| ProofError::from(io::Error::other(error)).may_pass();
+    let alert = rustls::Error::AlertReceived;
+    assert!(may_pass(alert(rustls::AlertDescription::CertificateExpired)));
+    assert!(!may_pass(alert(rustls::AlertDescription::UnknownCA)));
+    assert!(!may_pass(rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer)));
+    assert!(ProofError::Tls(io::ErrorKind::UnexpectedEof.into()).may_pass(), "it is none of TLS");
+}
+
 #[test]
 fn whoever_does_not_prove_is_told_in_its_own_words() {
     runtime().block_on(async {
