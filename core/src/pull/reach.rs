@@ -1,8 +1,10 @@
 //! Nodes from which nothing could be read lately.
 //!
 //! A node that is not reached may have its copies still, and a copy that counts as lost is freed there. So
-//! its copies stay what they are, and one transfer at a time finds out after a pause whether it is reached
-//! again: the others leave their places to what can be read. One that is dead stops being a holder.
+//! its copies stay what they are, and one transfer finds out after a pause whether it is reached again: the
+//! others leave their places to what can be read. It may take long, as large objects do, or as a node does
+//! that accepts connections and sends nothing. So others find out beside it, each after twice the time that
+//! the one before it waited. One that is dead stops being a holder.
 
 use crate::{MS, Now};
 use std::collections::BTreeMap;
@@ -11,6 +13,9 @@ use tharsis_types::{NodeId, ObjectId};
 /// Pauses between tries, at first and later.
 const PAUSE_MIN: Now = 250 * MS;
 const PAUSE_MAX: Now = 8_000 * MS;
+
+/// Number of times that the wait for transfers that are under way doubles.
+const DOUBLINGS_MAX: u32 = 3;
 
 /// A transfer that broke off, or never began, and says nothing of the copy at its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +41,8 @@ pub(super) struct Unreached {
 struct Pause {
     until: Now,
     length: Now,
-    /// Whether a transfer that began after the pause is under way.
-    is_tried: bool,
+    /// Number of transfers that began after a pause and are under way.
+    tries: u32,
 }
 
 impl Unreached {
@@ -46,27 +51,28 @@ impl Unreached {
         self.nodes.get(&node).map_or(0, |pause| pause.until)
     }
 
-    /// A transfer begins. While it finds out whether the node is reached, no other one does.
+    /// A transfer begins. While it finds out whether the node is reached, no other one does for a while.
     pub(super) fn tried(&mut self, node: NodeId, now: Now) {
         if let Some(pause) = self.nodes.get_mut(&node) {
-            (pause.until, pause.is_tried) = (now + PAUSE_MAX, true);
+            pause.until = now + (PAUSE_MAX << pause.tries.min(DOUBLINGS_MAX));
+            pause.tries += 1;
         }
     }
 
     /// The transfer that was to find out ended for another reason: the next one does. Whether there was one.
     pub(super) fn left(&mut self, node: NodeId, now: Now) -> bool {
-        let Some(pause) = self.nodes.get_mut(&node).filter(|pause| pause.is_tried) else { return false };
-        (pause.until, pause.is_tried) = (now, false);
+        let Some(pause) = self.nodes.get_mut(&node).filter(|pause| 0 < pause.tries) else { return false };
+        (pause.until, pause.tries) = (now, pause.tries - 1);
         true
     }
 
     /// A transfer has not reached a node. Others that were under way then say nothing new.
     pub(super) fn failed(&mut self, node: NodeId, now: Now) {
-        let first = Pause { until: now + PAUSE_MIN, length: PAUSE_MIN, is_tried: false };
+        let first = Pause { until: now + PAUSE_MIN, length: PAUSE_MIN, tries: 0 };
         let pause = self.nodes.entry(node).or_insert(first);
-        if pause.is_tried {
+        if 0 < pause.tries {
             let length = (pause.length * 2).min(PAUSE_MAX);
-            *pause = Pause { until: now + length, length, is_tried: false };
+            *pause = Pause { until: now + length, length, tries: pause.tries - 1 };
         }
     }
 
@@ -103,5 +109,25 @@ mod tests {
         assert!(unreached.remove(NODE) && !unreached.remove(NODE));
         unreached.tried(NODE, now);
         assert_eq!(unreached.until(NODE), 0, "it is reached");
+    }
+
+    /// It accepts connections and sends nothing, which each transfer notices after a minute and a half.
+    #[test]
+    fn a_node_that_sends_nothing_does_not_get_all_transfers() {
+        let (mut unreached, mut ends) = (Unreached::default(), Vec::new());
+        unreached.failed(NODE, 0);
+        let mut most = 0;
+        for now in (0..1_000).map(|second| second * 1_000 * MS) {
+            while ends.first().is_some_and(|end| *end <= now) {
+                ends.remove(0);
+                unreached.failed(NODE, now);
+            }
+            if unreached.until(NODE) <= now {
+                unreached.tried(NODE, now);
+                ends.push(now + 90_000 * MS);
+            }
+            most = most.max(ends.len());
+        }
+        assert!((1..=5).contains(&most), "{most} of eight");
     }
 }
