@@ -20,7 +20,7 @@ use tharsis_core::Event;
 use tharsis_core::pull::Interrupted;
 use tharsis_object_store::Arena;
 use tharsis_object_store::StoreError;
-use tharsis_object_store::transfer::{ObjectKey, Receiver, TransferError};
+use tharsis_object_store::transfer::{CHUNK_BYTES, ObjectKey, Receiver, TransferError};
 use tharsis_protos::connection::{Called, Credentials};
 use tharsis_protos::message::is_of_machine;
 use tharsis_protos::names::{self, Whose};
@@ -95,6 +95,8 @@ pub struct Unread {
     /// Whether the node was not reached, has no place for us, or the connection broke: that says nothing of
     /// what it has.
     pub is_interrupted: bool,
+    /// Bytes from the start of the range that had come.
+    pub done_bytes: u64,
 }
 
 /// Connections to senders: those in use, so that they can be cut, and those kept for the next transfer.
@@ -209,7 +211,7 @@ impl Shared {
                     tracing::warn!(%object, cause, "no memory to receive an object into");
                     Event::PullRefused { object, cause }
                 }
-                Err(Broken::Transfer(Unread { cause, is_interrupted })) => {
+                Err(Broken::Transfer(Unread { cause, is_interrupted, .. })) => {
                     tracing::info!(%object, %from, cause, "transfer broke off");
                     if is_interrupted {
                         Event::PullInterrupted(Interrupted { object, from, done_bytes, cause })
@@ -266,10 +268,20 @@ impl Shared {
             self.arena.map().make_pages(offset, step).map_err(no_memory)?;
             let mut slot = self.arena.map().write(offset, step).map_err(no_memory)?;
             let key = job.object.to_bytes();
-            self.connections.fetch(job.from, &key, done, &mut slot, STEP_WAIT).map_err(Broken::Transfer)?;
-            job.done_bytes += step;
+            let fetched = self.connections.fetch(job.from, &key, done, &mut slot, STEP_WAIT);
+            job.done_bytes += come_bytes(step, &fetched);
+            fetched.map_err(Broken::Transfer)?;
         }
         Ok(())
+    }
+}
+
+/// Bytes of a step that have come. Of one that broke off whole chunks count: a sender that gives less each
+/// time has sent nothing.
+fn come_bytes(step: u64, fetched: &Result<(), Unread>) -> u64 {
+    match fetched {
+        Ok(()) => step,
+        Err(unread) => unread.done_bytes / CHUNK_BYTES as u64 * CHUNK_BYTES as u64,
     }
 }
 
@@ -288,14 +300,14 @@ impl Connections {
     ) -> Result<(), Unread> {
         let mut done = 0;
         for attempt in 1.. {
-            let mut connection = self.take_patiently(from)?;
+            let mut connection = self.take_patiently(from).map_err(|unread| unread.after(done))?;
             let fetched = connection.receiver.fetch(key, offset + done as u64, &mut target[done..], deadline);
             self.release(connection, fetched.is_ok());
             let Err(error) = fetched else { return Ok(()) };
             done += error.done_bytes as usize;
             let is_final = matches!(error.cause, TransferError::NotFound | TransferError::OutOfRange { .. });
             if is_final || attempt == ATTEMPTS_MAX || self.peers.get(from).is_none() {
-                return Err(Unread::of(&error.cause));
+                return Err(Unread::of(&error.cause).after(done));
             }
         }
         Err(Unread::interrupted("no attempt was made"))
@@ -367,7 +379,7 @@ impl NotConnected {
     /// The connection to an address was not made or not proved.
     fn proving(listen: &str, error: &ProofError) -> Self {
         let cause = format!("cannot connect to {listen}: {error}");
-        Self::Failed(Unread { cause, is_interrupted: error.may_pass() })
+        Self::Failed(Unread { cause, is_interrupted: error.may_pass(), done_bytes: 0 })
     }
 
     /// The sender at an address did not greet as it should.
@@ -375,21 +387,26 @@ impl NotConnected {
         if matches!(error, TransferError::Busy) {
             return Self::Busy;
         }
-        let Unread { cause, is_interrupted } = Unread::of(error);
-        Self::Failed(Unread { cause: format!("cannot connect to {listen}: {cause}"), is_interrupted })
+        let unread = Unread::of(error);
+        Self::Failed(Unread { cause: format!("cannot connect to {listen}: {}", unread.cause), ..unread })
     }
 }
 
 impl Unread {
     fn interrupted(cause: impl Into<String>) -> Unread {
-        Unread { cause: cause.into(), is_interrupted: true }
+        Unread { cause: cause.into(), is_interrupted: true, done_bytes: 0 }
+    }
+
+    /// The same, and so many bytes had come before.
+    fn after(self, done: usize) -> Unread {
+        Unread { done_bytes: done as u64, ..self }
     }
 
     /// A connection that broke, or on which nothing came, says nothing of the object.
     fn of(error: &TransferError) -> Unread {
         use TransferError::{Closed, Io, Timeout};
         let is_interrupted = matches!(error, Closed | Io { .. } | Timeout { .. });
-        Unread { cause: error.to_string(), is_interrupted }
+        Unread { cause: error.to_string(), is_interrupted, done_bytes: 0 }
     }
 }
 
@@ -473,6 +490,13 @@ mod tests {
         assert_eq!(patiently(busy, || true, BUSY_MAX).unwrap_err(), Unread::interrupted("this node stops"));
         let failed = || Err::<(), _>(NotConnected::Failed(Unread::interrupted("nobody listens")));
         assert_eq!(patiently(failed, || false, BUSY_MAX).unwrap_err(), Unread::interrupted("nobody listens"));
+    }
+
+    #[test]
+    fn what_comes_before_a_step_breaks_off_is_counted_by_chunks() {
+        let of_step = |done: usize| come_bytes(STEP_BYTES, &Err(Unread::interrupted("cut").after(done)));
+        assert_eq!(come_bytes(STEP_BYTES, &Ok(())), STEP_BYTES);
+        assert_eq!([0, CHUNK_BYTES - 1, 5 * CHUNK_BYTES + 1].map(of_step), [0, 0, 5 * CHUNK_BYTES as u64]);
     }
 
     #[test]
