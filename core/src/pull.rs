@@ -532,13 +532,14 @@ impl<R: RunName> Pulls<R> {
             if TRANSFERS_MAX <= self.running_count {
                 return;
             }
-            let Some((_, object)) = self.startable.first().copied() else { return };
+            let Some(place) = self.next_to_start() else { return };
+            let object = place.1;
             let next = self.pulls.get(&object).and_then(|pull| Some((pull.len, self.next_holder(pull)?)));
             let now = self.journal.now();
             match next {
                 Some((_, (_, until))) if now < until => self.set_aside(object, until, out),
                 Some((len, (from, _))) => {
-                    self.unreached.tried(from, now);
+                    self.unreached.tried(from, now, place);
                     self.set_running(object, Some(from));
                     self.note(object, Fact::PullStarted(from));
                     out.push(Effect::Start { object, len, from });

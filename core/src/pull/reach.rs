@@ -5,10 +5,21 @@
 //! others leave their places to what can be read. It may take long, as large objects do, or as a node does
 //! that accepts connections and sends nothing. So others find out beside it, each after twice the time that
 //! the one before it waited. One that is dead stops being a holder.
+//!
+//! Objects take turns to find out. One of them may fail by itself, at once and each time, and the others wait
+//! for it.
 
+use super::{Order, Pulls, RunName};
 use crate::{MS, Now};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use tharsis_types::{NodeId, ObjectId};
+
+/// Place of an object among the transfers that may start.
+type Place = (Order, ObjectId);
+
+/// Maximum number of transfers that are looked at for the one whose turn it is.
+const TURNS_MAX: usize = 64;
 
 /// Pauses between tries, at first and later.
 const PAUSE_MIN: Now = 250 * MS;
@@ -43,6 +54,8 @@ struct Pause {
     length: Now,
     /// Number of transfers that began after a pause and are under way.
     tries: u32,
+    /// The last one of these that began.
+    last: Option<Place>,
 }
 
 impl Unreached {
@@ -52,10 +65,10 @@ impl Unreached {
     }
 
     /// A transfer begins. While it finds out whether the node is reached, no other one does for a while.
-    pub(super) fn tried(&mut self, node: NodeId, now: Now) {
+    pub(super) fn tried(&mut self, node: NodeId, now: Now, place: Place) {
         if let Some(pause) = self.nodes.get_mut(&node) {
             pause.until = now + (PAUSE_MAX << pause.tries.min(DOUBLINGS_MAX));
-            pause.tries += 1;
+            (pause.tries, pause.last) = (pause.tries + 1, Some(place));
         }
     }
 
@@ -68,11 +81,11 @@ impl Unreached {
 
     /// A transfer has not reached a node. Others that were under way then say nothing new.
     pub(super) fn failed(&mut self, node: NodeId, now: Now) {
-        let first = Pause { until: now + PAUSE_MIN, length: PAUSE_MIN, tries: 0 };
+        let first = Pause { until: now + PAUSE_MIN, length: PAUSE_MIN, tries: 0, last: None };
         let pause = self.nodes.entry(node).or_insert(first);
         if 0 < pause.tries {
             let length = (pause.length * 2).min(PAUSE_MAX);
-            *pause = Pause { until: now + length, length, tries: pause.tries - 1 };
+            *pause = Pause { until: now + length, length, tries: pause.tries - 1, last: pause.last };
         }
     }
 
@@ -82,11 +95,37 @@ impl Unreached {
     }
 }
 
+impl<R: RunName> Pulls<R> {
+    /// The transfer that starts next: the most urgent one, or, if that is to find out whether a node is
+    /// reached, the one behind the last that was.
+    pub(super) fn next_to_start(&self) -> Option<Place> {
+        let first = self.startable.first().copied()?;
+        let Some(node) = self.due_holder(first.1) else { return Some(first) };
+        let Some(last) = self.unreached.nodes.get(&node).and_then(|pause| pause.last) else {
+            return Some(first);
+        };
+        let mut behind = self.startable.range((Bound::Excluded(last), Bound::Unbounded)).take(TURNS_MAX);
+        let next = behind.find(|(_, object)| self.due_holder(*object) == Some(node));
+        Some(next.copied().unwrap_or(first))
+    }
+
+    /// The holder from which an object can be read now.
+    fn due_holder(&self, object: ObjectId) -> Option<NodeId> {
+        let (node, until) = self.next_holder(self.pulls.get(&object)?)?;
+        (until <= self.journal.now()).then_some(node)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tharsis_types::{JobId, TaskId};
 
     const NODE: NodeId = NodeId(1);
+
+    fn place() -> Place {
+        ((0, 1), ObjectId::put(TaskId::root(JobId(1)), 0))
+    }
 
     #[test]
     fn pauses_double_with_each_try_and_not_with_what_fails_together() {
@@ -99,15 +138,15 @@ mod tests {
             }
             pauses.push((unreached.until(NODE) - now) / MS);
             now = unreached.until(NODE);
-            unreached.tried(NODE, now);
+            unreached.tried(NODE, now, place());
             assert_eq!(unreached.until(NODE), now + PAUSE_MAX, "one tries");
             assert!(unreached.left(NODE, now) && !unreached.left(NODE, now));
             assert_eq!(unreached.until(NODE), now, "the next one tries");
-            unreached.tried(NODE, now);
+            unreached.tried(NODE, now, place());
         }
         assert_eq!(pauses, [250, 500, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000]);
         assert!(unreached.remove(NODE) && !unreached.remove(NODE));
-        unreached.tried(NODE, now);
+        unreached.tried(NODE, now, place());
         assert_eq!(unreached.until(NODE), 0, "it is reached");
     }
 
@@ -123,7 +162,7 @@ mod tests {
                 unreached.failed(NODE, now);
             }
             if unreached.until(NODE) <= now {
-                unreached.tried(NODE, now);
+                unreached.tried(NODE, now, place());
                 ends.push(now + 90_000 * MS);
             }
             most = most.max(ends.len());

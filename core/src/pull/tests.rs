@@ -220,15 +220,39 @@ fn the_owner_of_what_gives_way_to_others_is_not_asked_each_time() {
     for _ in 0..10 {
         out.clear();
         end_pause(&mut pulls, &mut out);
-        assert!(!(2..=20).any(|n| out.contains(&unreached(n, true))), "{out:?}");
-        if pulls.is_running(object(1)) {
-            pulls.interrupted(interrupted(1, 7), 1000, &mut out);
-            assert_eq!(out.last(), Some(&unreached(1, true)), "it was tried");
+        assert!(!(1..=20).any(|n| out.contains(&unreached(n, true))), "{out:?}");
+        for n in (1..=20).filter(|n| pulls.is_running(object(*n))).collect::<Vec<_>>() {
+            pulls.interrupted(interrupted(n, 7), 1000, &mut out);
+            assert_eq!(out.last(), Some(&unreached(n, true)), "it was tried");
         }
     }
-    pulls.tell_time(70_000 * MS);
+    out.clear();
+    pulls.tell_time(200_000 * MS);
     pulls.end_pauses(1000, &mut out);
-    assert!((2..=20).all(|n| out.contains(&unreached(n, true))), "{out:?}");
+    let mut given_way = (1..=20).filter(|n| !pulls.is_running(object(*n)));
+    assert!(given_way.all(|n| out.contains(&unreached(n, true))), "{out:?}");
+}
+
+/// The first of them breaks off as soon as it begins, each time.
+#[test]
+fn objects_of_a_holder_that_is_not_reached_take_turns_to_try_it() {
+    let mut pulls = Pulls::beside(None);
+    let mut out = Vec::new();
+    for n in 1..=3 {
+        pulls.want(read(1, n.into()), vec![missing(n, 1, &[7])], 1000, &mut out);
+        if n == 1 {
+            pulls.interrupted(interrupted(1, 7), 1000, &mut out);
+        }
+    }
+    let mut tried = Vec::new();
+    while tried.len() < 12 {
+        end_pause(&mut pulls, &mut out);
+        for n in (1..=3).filter(|n| pulls.is_running(object(*n))).collect::<Vec<_>>() {
+            tried.push(n);
+            pulls.interrupted(interrupted(n, 7), 1000, &mut out);
+        }
+    }
+    assert!((1..=3).all(|n| 2 <= tried.iter().filter(|tried| **tried == n).count()), "{tried:?}");
 }
 
 /// There is no memory for the object whose transfer was to find out.
