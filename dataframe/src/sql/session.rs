@@ -387,9 +387,9 @@ impl SqlSession {
     }
 
     fn copy(&self, copy: CopyTo) -> Result<SqlAnswer> {
-        let copy = files::as_frames_write(copy)?;
+        let mut copy = files::as_frames_write(copy)?;
         namesakes::check_different(copy.input.schema().fields())?;
-        let staged = files::of_copy(&copy)?;
+        let staged = files::of_copy(&mut copy)?;
         let input = Arc::new(resident_plan(self.query(&copy.input)?)?);
         let output_url = staged.url();
         self.written(LogicalPlan::Copy(CopyTo { input, output_url, ..copy }), Some(staged))

@@ -5,8 +5,8 @@
 //! fails leaves what was there.
 
 use super::made_folders::MadeFolders;
-use super::target::{Target, sync, unique};
-use crate::error::{Error, Result};
+use super::target::{Target, is_name_of_part, is_name_of_rows, sync, unique};
+use crate::error::{Error, FileFault, Result};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Staged(Files);
 
 enum Files {
-    /// One file, in the place of an old one.
-    One(Target),
     /// Files that are added to those of a folder.
     Added(Added),
+    /// One file, or a folder of files, in the place of an old one.
+    Whole(Target),
 }
 
 impl Staged {
@@ -27,7 +27,27 @@ impl Staged {
     /// # Errors
     /// The path cannot be written to, or there is something else than a file.
     pub(crate) fn file(path: &str) -> Result<Staged> {
-        Ok(Staged(Files::One(Target::within(path, true)?)))
+        Ok(Staged(Files::Whole(Target::within(path, true, is_name_of_part)?)))
+    }
+
+    /// A folder of the local disk in the place of an old one. It need not exist.
+    ///
+    /// # Errors
+    /// The path cannot be written to, or there is something else than a folder of files with rows.
+    pub(crate) fn replaced_folder(path: &str) -> Result<Staged> {
+        let of_folder = format!("{}/", path.trim_end_matches('/'));
+        let target = Target::within(&of_folder, true, is_name_of_rows)?;
+        fs::create_dir(target.elsewhere()).map_err(|error| Error::io(path, &error))?;
+        Ok(Staged(Files::Whole(target)))
+    }
+
+    /// A folder of the local disk that has no files. It need not exist.
+    ///
+    /// # Errors
+    /// The path cannot be written to, or there is something else than a folder without files.
+    pub(crate) fn empty_folder(path: &str) -> Result<Staged> {
+        check_empty(path, Path::new(path))?;
+        Staged::added(path, true)
     }
 
     /// A folder of the local disk to which files are added. It need not exist.
@@ -35,19 +55,24 @@ impl Staged {
     /// # Errors
     /// The path cannot be written to, or there is something else than a folder.
     pub(crate) fn folder(path: &str) -> Result<Staged> {
+        Staged::added(path, false)
+    }
+
+    fn added(path: &str, is_empty: bool) -> Result<Staged> {
         let folder = PathBuf::from(path);
         // Within the folder, since a volume may begin with it. Readers of the folder pass hidden ones by.
         let unfinished = folder.join(format!(".{}.unfinished", unique()));
         let mut made = MadeFolders::default();
         made.make(&unfinished).map_err(|error| Error::io(path, &error))?;
-        Ok(Staged(Files::Added(Added { path: path.to_owned(), folder, unfinished, made })))
+        Ok(Staged(Files::Added(Added { path: path.to_owned(), folder, is_empty, unfinished, made })))
     }
 
     /// The URL that the library writes to in the place of the target.
     pub(crate) fn url(&self) -> String {
         match &self.0 {
-            Files::One(target) => url_of(&target.elsewhere()),
             Files::Added(added) => format!("{}/", url_of(&added.unfinished)),
+            Files::Whole(target) if target.is_folder() => format!("{}/", url_of(&target.elsewhere())),
+            Files::Whole(target) => url_of(&target.elsewhere()),
         }
     }
 
@@ -57,8 +82,8 @@ impl Staged {
     /// Those of the file system; the target is as before.
     pub(crate) fn finish(self) -> Result<()> {
         match self.0 {
-            Files::One(target) => target.finish_elsewhere(),
             Files::Added(added) => added.finish(),
+            Files::Whole(target) => target.finish_elsewhere(),
         }
     }
 }
@@ -67,6 +92,8 @@ impl Staged {
 struct Added {
     path: String,
     folder: PathBuf,
+    /// Whether the folder must have no files of others.
+    is_empty: bool,
     unfinished: PathBuf,
     /// The folder, and those in and around it, that were not there.
     made: MadeFolders,
@@ -74,6 +101,9 @@ struct Added {
 
 impl Added {
     fn finish(mut self) -> Result<()> {
+        if self.is_empty {
+            check_empty(&self.path, &self.folder)?;
+        }
         let mut added = Vec::new();
         self.add(&mut added).map_err(|error| {
             for file in &added {
@@ -122,6 +152,25 @@ impl Drop for Added {
     }
 }
 
+/// Refuses a folder with files. Readers pass hidden ones by.
+fn check_empty(path: &str, folder: &Path) -> Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(|error| Error::io(path, &error))?,
+    };
+    for entry in entries {
+        let name = entry.map_err(|error| Error::io(path, &error))?.file_name();
+        if !name.as_encoded_bytes().starts_with(b".") {
+            return Err(Error::file(path, FileFault::Exists, HAS_FILES));
+        }
+    }
+    Ok(())
+}
+
+/// The reason for which a folder takes no files.
+const HAS_FILES: &str = "the folder has files: write COPY .. (overwrite) to replace them, or COPY .. (append) to \
+                         add the rows to theirs";
+
 /// The URL of an absolute path, whatever characters it has.
 fn url_of(path: &Path) -> String {
     let mut url = "file://".to_owned();
@@ -167,6 +216,39 @@ mod tests {
         staged.finish().expect("they are moved");
         assert_eq!(names(&folder), ["k=1", "old", "other"]);
         assert_eq!(names(&folder.join("k=1")), ["new"]);
+    }
+
+    #[test]
+    fn an_empty_folder_that_has_got_files_stays_as_it_is() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let folder = parent.path().join("t");
+        let staged = Staged::empty_folder(&folder.to_string_lossy()).expect("a place");
+        let Files::Added(added) = &staged.0 else { panic!("it is a folder") };
+        fs::write(added.unfinished.join("new"), "rows").expect("a file");
+        fs::write(folder.join("of-another-one"), "rows").expect("a file");
+        assert_eq!(staged.finish().expect_err("there is a file").class(), "FileExistsError");
+        assert_eq!(names(&folder), ["of-another-one"]);
+        assert!(Staged::empty_folder(&folder.to_string_lossy()).is_err());
+        assert_eq!(names(&folder), ["of-another-one"]);
+    }
+
+    #[test]
+    fn a_folder_is_replaced_when_all_is_written() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let folder = parent.path().join("t");
+        fs::create_dir_all(folder.join("k=1")).expect("a folder");
+        fs::write(folder.join("k=1/old.parquet"), "rows").expect("a file");
+        let place = folder.to_string_lossy();
+        drop(Staged::replaced_folder(&place).expect("a place"));
+        assert_eq!(names(&folder), ["k=1"]);
+        let staged = Staged::replaced_folder(&place).expect("a place");
+        let Files::Whole(target) = &staged.0 else { panic!("it is a whole") };
+        fs::write(target.elsewhere().join("new.parquet"), "rows").expect("a file");
+        staged.finish().expect("it is replaced");
+        assert_eq!(names(&folder), ["new.parquet"]);
+        fs::write(folder.join("notes.txt"), "no rows").expect("a file");
+        assert!(Staged::replaced_folder(&place).is_err_and(|error| error.to_string().contains("notes.txt")));
+        assert_eq!(names(parent.path()), ["t"]);
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub(crate) struct Target {
     path: String,
     whole: PathBuf,
     is_folder: bool,
+    /// Whether a file of this name in the folder may be replaced.
+    is_own: fn(&str) -> bool,
     unfinished: PathBuf,
     /// Folders around the place that were not there.
     made: MadeFolders,
@@ -26,11 +28,12 @@ impl Target {
     /// Checks that the place can be written to, and makes the folder beside it. Folders around a folder need
     /// not exist.
     pub(super) fn prepare(path: &str) -> Result<Target> {
-        Target::within(path, path.ends_with('/'))
+        Target::within(path, path.ends_with('/'), is_name_of_part)
     }
 
-    /// As [`Target::prepare`]; `makes_parent` says whether folders around the place need not exist.
-    pub(super) fn within(path: &str, makes_parent: bool) -> Result<Target> {
+    /// As [`Target::prepare`]; `makes_parent` says whether folders around the place need not exist, and
+    /// `is_own` which files of a folder may be replaced.
+    pub(super) fn within(path: &str, makes_parent: bool, is_own: fn(&str) -> bool) -> Result<Target> {
         let failed = |error: &std::io::Error| Error::io(path, error);
         let is_folder = path.ends_with('/');
         let whole = std::path::absolute(path).map_err(|error| failed(&error))?;
@@ -43,7 +46,8 @@ impl Target {
         // The slash at the end would make a folder of a file's name.
         let made = MadeFolders::default();
         let whole_name = parent.join(name);
-        let mut target = Target { path: path.to_owned(), whole: whole_name, is_folder, unfinished, made };
+        let path = path.to_owned();
+        let mut target = Target { path, whole: whole_name, is_folder, is_own, unfinished, made };
         target.check_replaceable()?;
         let attempts = target.unfinished.join(ATTEMPTS);
         if makes_parent {
@@ -67,36 +71,38 @@ impl Target {
     }
 
     /// Makes the reported files visible.
-    pub(super) fn finish(mut self, written: &[Written], spec: &FileSpec) -> Result<()> {
+    pub(super) fn finish(self, written: &[Written], spec: &FileSpec) -> Result<()> {
         let made = self.unfinished.join("whole");
         if self.is_folder {
             self.arrange(&made, written, spec)?
         } else {
             self.join(&made, written, spec)?
         }
-        let failed = |error: &std::io::Error| Error::io(&self.path, error);
-        if self.is_folder && self.whole.exists() {
-            self.check_replaceable()?;
-            replace_folder(&made, &self.whole, &self.replaced()).map_err(|error| failed(&error))?;
-        } else {
-            self.put(&made).map_err(|error| failed(&error))?;
-        }
-        self.whole.parent().map_or(Ok(()), sync).map_err(|error| failed(&error))?;
-        self.made.keep();
-        Ok(())
+        self.show(&made)
     }
 
-    /// The path at which somebody else makes the file, with the name that it will have.
+    /// The path at which somebody else makes the file or the folder, with the name that it will have.
     pub(super) fn elsewhere(&self) -> PathBuf {
         self.unfinished.join(ATTEMPTS).join(self.whole.file_name().unwrap_or_default())
     }
 
-    /// Makes the file visible that is complete [`elsewhere`](Target::elsewhere).
-    pub(super) fn finish_elsewhere(mut self) -> Result<()> {
+    /// Makes the file or the folder visible that is complete [`elsewhere`](Target::elsewhere).
+    pub(super) fn finish_elsewhere(self) -> Result<()> {
         let made = self.elsewhere();
-        let moved = sync(&made).and_then(|()| self.put(&made));
-        let moved = moved.and_then(|()| self.whole.parent().map_or(Ok(()), sync));
-        moved.map_err(|error| Error::io(&self.path, &error))?;
+        sync_within(&made).map_err(|error| Error::io(&self.path, &error))?;
+        self.show(&made)
+    }
+
+    /// Puts what was made in its place.
+    fn show(mut self, made: &Path) -> Result<()> {
+        let failed = |error: &std::io::Error| Error::io(&self.path, error);
+        if self.is_folder && self.whole.exists() {
+            self.check_replaceable()?;
+            replace_folder(made, &self.whole, &self.replaced()).map_err(|error| failed(&error))?;
+        } else {
+            self.put(made).map_err(|error| failed(&error))?;
+        }
+        self.whole.parent().map_or(Ok(()), sync).map_err(|error| failed(&error))?;
         self.made.keep();
         Ok(())
     }
@@ -164,7 +170,7 @@ impl Target {
     }
 
     /// Refuses a target whose removal could surprise: a folder in place of a file, a folder with files that
-    /// no writer of frames makes.
+    /// are not its own.
     fn check_replaceable(&self) -> Result<()> {
         let refused = |reason: String| Err(Error::file(&self.path, FileFault::Exists, reason));
         match (self.is_folder, fs::metadata(&self.whole)) {
@@ -175,10 +181,13 @@ impl Target {
             }
             (false, Ok(found)) if !found.is_file() => refused("this is no regular file".to_owned()),
             (false, Ok(_)) => Ok(()),
-            (true, Ok(_)) => match foreign(&self.whole).map_err(|error| Error::io(&self.path, &error))? {
-                Some(name) => refused(format!("the folder has {name:?}, which writing would remove")),
-                None => Ok(()),
-            },
+            (true, Ok(_)) => {
+                let found = foreign(&self.whole, self.is_own).map_err(|error| Error::io(&self.path, &error));
+                match found? {
+                    Some(name) => refused(format!("the folder has {name:?}, which writing would remove")),
+                    None => Ok(()),
+                }
+            }
         }
     }
 }
@@ -194,16 +203,16 @@ impl Drop for Target {
     }
 }
 
-/// A file in a folder that no writer of frames would have made there.
-fn foreign(folder: &Path) -> std::io::Result<Option<String>> {
+/// A file in a folder, and in its folders of values, that is not its own.
+fn foreign(folder: &Path, is_own: fn(&str) -> bool) -> std::io::Result<Option<String>> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if entry.file_type()?.is_dir() && name.contains('=') {
-            if let Some(inner) = foreign(&entry.path())? {
+            if let Some(inner) = foreign(&entry.path(), is_own)? {
                 return Ok(Some(format!("{name}/{inner}")));
             }
-        } else if entry.file_type()?.is_dir() || !is_made_by_writer(&[name.as_str()]) {
+        } else if entry.file_type()?.is_dir() || !is_own(&name) {
             return Ok(Some(name));
         }
     }
@@ -218,7 +227,7 @@ pub(super) fn is_made_by_writer(names: &[&str]) -> bool {
 }
 
 /// Whether a name is `part-00001.csv.gz`, or in a store `part-00001-1f-0123456789abcdef.parquet`.
-fn is_name_of_part(name: &str) -> bool {
+pub(super) fn is_name_of_part(name: &str) -> bool {
     let Some((stem, extension)) = name.strip_prefix(PART).and_then(|rest| rest.split_once('.')) else {
         return false;
     };
@@ -236,6 +245,13 @@ fn is_name_of_part(name: &str) -> bool {
         && number.bytes().all(|byte| byte.is_ascii_digit())
         && attempt.is_none_or(is_attempt)
         && FileSpec::is_extension(extension)
+}
+
+/// Whether a name ends as those of files with rows do, whoever writes them.
+pub(super) fn is_name_of_rows(name: &str) -> bool {
+    let compressed = [".bz2", ".gz", ".xz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending));
+    let ending = compressed.unwrap_or(name).rsplit_once('.');
+    !name.starts_with('.') && ending.is_some_and(|(_, ending)| FileSpec::is_extension(ending))
 }
 
 /// Puts a folder in the place of another one, which is removed then. There is a moment in which the place has
@@ -270,6 +286,16 @@ pub(super) fn numbered(written: &[Written]) -> impl Iterator<Item = (&Written, u
 /// Brings a file, or the names in a folder, to the disk.
 pub(super) fn sync(path: &Path) -> std::io::Result<()> {
     File::open(path)?.sync_all()
+}
+
+/// Brings a file, or a folder with all that is in it, to the disk.
+fn sync_within(path: &Path) -> std::io::Result<()> {
+    if path.is_dir() {
+        for entry in fs::read_dir(path)? {
+            sync_within(&entry?.path())?;
+        }
+    }
+    sync(path)
 }
 
 /// A name that no other process and no other attempt has.
@@ -318,6 +344,16 @@ mod tests {
             "parts-00000.csv",
         ] {
             assert!(!is_made_by_writer(&[other]), "{other}");
+        }
+    }
+
+    #[test]
+    fn files_with_rows_have_the_endings_of_formats() {
+        for rows in ["part-00000.parquet", "a.b_0.csv", "a.csv.gz", "a.json.bz2", "a.arrow"] {
+            assert!(is_name_of_rows(rows), "{rows}");
+        }
+        for other in ["notes.txt", "csv", ".a.csv", "a.csv.bak", "a.gz", ""] {
+            assert!(!is_name_of_rows(other), "{other}");
         }
     }
 

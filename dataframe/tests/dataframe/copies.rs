@@ -86,6 +86,39 @@ fn folders_of_missing_values_are_those_of_hive() {
 }
 
 #[test]
+fn a_folder_with_files_is_replaced_or_added_to_as_its_copy_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut session = SqlSession::default();
+    let parts = path(&folder, "parts/");
+    let copy = |row: &str, options: &str| {
+        format!("copy (select {row} as k) to '{parts}' (format parquet, partition_by (k){options})")
+    };
+    let rows = format!("select n from read_parquet('{parts}') order by n");
+    session.run(&copy("1 as n, 'x'", "")).unwrap();
+    for options in ["", ", overwrite false"] {
+        let error = session.run(&copy("2 as n, 'y'", options)).unwrap_err();
+        assert_eq!(error.class(), "FileExistsError");
+        assert!(error.to_string().contains("(overwrite)"), "{error}");
+    }
+    assert_eq!(session.run(&rows).unwrap(), [["1"]]);
+    session.run(&copy("2 as n, 'x'", ", append")).unwrap();
+    assert_eq!(session.run(&rows).unwrap(), [["1"], ["2"]]);
+    session.run(&copy("1 / 0 as n, 'x'", ", overwrite")).unwrap_err();
+    assert_eq!(session.run(&rows).unwrap(), [["1"], ["2"]]);
+    session.run(&copy("3 as n, 'y'", ", overwrite")).unwrap();
+    assert_eq!(session.run(&rows).unwrap(), [["3"]]);
+    assert!(!fs::exists(format!("{parts}k=x")).unwrap());
+    fs::write(format!("{parts}notes.txt"), "no rows").unwrap();
+    let error = session.run(&copy("4 as n, 'y'", ", overwrite")).unwrap_err();
+    assert!(error.to_string().contains("notes.txt"), "{error}");
+    assert_eq!(fs::read_to_string(format!("{parts}notes.txt")).unwrap(), "no rows");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    let appended = format!("copy (select 1) to '{}' (append)", path(&folder, "a.csv"));
+    let error = session.run(&appended).unwrap_err();
+    assert_eq!(error.class(), "ValueError");
+}
+
+#[test]
 fn tables_of_folders_take_no_missing_values_of_their_names() {
     let folder = tempfile::tempdir().unwrap();
     let place = path(&folder, "e/");

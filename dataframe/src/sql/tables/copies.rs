@@ -107,15 +107,17 @@ impl<'a> List<'a> {
         }
         let mut clauses = stored_as.map_or_else(String::new, |_| format!("stored as {format} "));
         let mut written = Vec::new();
+        written.extend(old_files(&options, words)?.map(|choice| format!("'{OLD_FILES}' '{choice}'")));
         for option in &options {
             let place = || words.place(option.token);
             match OPTIONS.iter().find(|(name, _)| *name == option.name) {
-                _ if option.name == "format" => {}
+                _ if option.name == "format" || CHOICES.contains(&option.name.as_str()) => {}
                 _ if option.name == "partition_by" => {
                     clauses += &format!("partitioned by ({}) ", option.value);
                 }
                 None => {
-                    let known = OPTIONS.iter().map(|(name, _)| *name).chain(["format", "partition_by"]);
+                    let known = OPTIONS.iter().map(|(name, _)| *name);
+                    let known = known.chain(["format", "partition_by"]).chain(CHOICES);
                     let near = near_text(&option.name, known.clone());
                     let known = known.collect::<Vec<_>>().join(", ");
                     let text = format!("COPY has no option {:?}; there are {known}{near}", option.name);
@@ -174,6 +176,24 @@ impl<'a> List<'a> {
     }
 }
 
+/// The choice for the files that a folder has, if an option says it.
+fn old_files<'o>(options: &'o [Given<'_>], words: &Words<'_>) -> Result<Option<&'o str>> {
+    let mut choice: Option<&str> = None;
+    for option in options.iter().filter(|option| CHOICES.contains(&option.name.as_str())) {
+        let reason = match (option.value.to_lowercase().as_str(), choice) {
+            ("true" | "1" | "on", None) => {
+                choice = Some(&option.name);
+                continue;
+            }
+            ("false" | "0" | "off", _) => continue,
+            ("true" | "1" | "on", Some(_)) => format!("COPY takes one of {}", CHOICES.join(", ")),
+            _ => format!("{} takes true or false", option.name),
+        };
+        return Err(with_place(Error::Value(reason), words.place(option.token)));
+    }
+    Ok(choice)
+}
+
 /// An option as it was given.
 struct Given<'a> {
     name: String,
@@ -230,6 +250,14 @@ fn library_value(key: &str, format: &str, value: &str) -> String {
     text.to_owned()
 }
 
+/// The option of a plan that says what happens to the files that a folder has.
+pub(super) const OLD_FILES: &str = "tharsis.old_files";
+/// The new files stand beside them.
+pub(super) const APPEND: &str = "append";
+/// The new files take their place.
+pub(super) const OVERWRITE: &str = "overwrite";
+/// Both; a folder with files is refused without one of them.
+const CHOICES: [&str; 2] = [APPEND, OVERWRITE];
 const FORMATS: [&str; 4] = ["arrow", "csv", "json", "parquet"];
 /// Formats whose files may be compressed as a whole.
 const TEXTS: [&str; 2] = ["csv", "json"];
@@ -282,6 +310,8 @@ mod tests {
             ("(partition_by (a, \"B c\"))", "partitioned by (a, \"B c\") "),
             ("(partition_by \"B c\")", "partitioned by (\"B c\") "),
             ("(partition_by a)", "partitioned by (a) "),
+            ("(overwrite, append false)", "options ('tharsis.old_files' 'overwrite')"),
+            ("(append 1)", "options ('tharsis.old_files' 'append')"),
             ("stored as parquet", "stored as parquet"),
             ("", ""),
         ] {
@@ -297,5 +327,8 @@ mod tests {
             }
         }
         assert_eq!(in_words_of_library("select 1 (header)", &state).unwrap(), "select 1 (header)");
+        for options in ["(append, overwrite)", "(overwrite 'x')"] {
+            assert!(in_words_of_library(&format!("copy t to 'c/' {options}"), &state).is_err(), "{options}");
+        }
     }
 }

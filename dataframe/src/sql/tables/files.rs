@@ -1,5 +1,6 @@
 //! The files that statements write, which are made elsewhere and moved when they are complete.
 
+use super::copies::{APPEND, OLD_FILES, OVERWRITE};
 use crate::error::{Error, Result};
 use crate::sql::plans::projection;
 use crate::stage::Resident;
@@ -17,11 +18,21 @@ use std::sync::Arc;
 
 /// The place of the files of a `COPY`. The library takes a path with an extension for a file, and any other
 /// for a folder to which it adds files.
-pub(in crate::sql) fn of_copy(copy: &CopyTo) -> Result<Staged> {
+pub(in crate::sql) fn of_copy(copy: &mut CopyTo) -> Result<Staged> {
     let url = ListingTableUrl::parse(&copy.output_url)?;
     let path = local(&url, "COPY")?;
     let is_file = copy.partition_by.is_empty() && !url.is_collection() && url.file_extension().is_some();
-    if is_file { Staged::file(&path) } else { Staged::folder(&path) }
+    // The library knows no such option.
+    let old_files = copy.options.remove(OLD_FILES);
+    match old_files.as_deref() {
+        Some(APPEND) if is_file => Err(Error::Value(
+            "append is an option of COPY to a folder: a file is replaced as a whole".to_owned(),
+        )),
+        _ if is_file => Staged::file(&path),
+        Some(APPEND) => Staged::folder(&path),
+        Some(OVERWRITE) => Staged::replaced_folder(&path),
+        _ => Staged::empty_folder(&path),
+    }
 }
 
 /// A `COPY` as frames write files: CSV and JSON with the compression that the end of the name says, times of
