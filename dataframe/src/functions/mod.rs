@@ -1,6 +1,7 @@
 //! Functions of this crate that plans name: aggregates, windows and functions of rows that the library does
 //! not have. Every process registers them, so that plans which came as bytes find them.
 
+mod about_quantile;
 pub(crate) mod arithmetic;
 pub(crate) mod checked;
 pub(crate) mod full_formats;
@@ -40,6 +41,7 @@ pub(crate) use whole::{ewm_cov, ewm_sum, over_span};
 pub(crate) use window_values::window_values;
 pub(crate) use windows::{ewm_mean, last_present, next_present};
 
+use self::about_quantile::about_quantile;
 use self::rows::row_functions;
 use datafusion::common::Result;
 use datafusion::execution::registry::FunctionRegistry;
@@ -51,7 +53,8 @@ pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
     let sliding = [sliding_sum(), sliding_var(), sliding_skew(), sliding_kurt()];
     let in_order =
         [sliding_first(), sliding_last(), sliding_nunique(), sliding_rank_min(), sliding_rank_max()];
-    let all = [product(), quantile(), skewness(), kurtosis()].into_iter().chain(sliding).chain(in_order);
+    let all = [product(), quantile(), about_quantile(), skewness(), kurtosis()];
+    let all = all.into_iter().chain(sliding).chain(in_order);
     registry.register_udaf(window_values())?;
     registry.register_udaf(checked::sum())?;
     for aggregate in all.chain(moving::functions()) {

@@ -63,6 +63,15 @@ pub(super) fn between(low: f64, high: f64, place: f64, interpolation: i64) -> f6
     }
 }
 
+/// The part of the values that lies below a quantile, the second argument of a call.
+pub(super) fn part_of(args: &AccumulatorArgs) -> Result<f64> {
+    let literal = args.exprs.get(1).and_then(|expr| expr.downcast_ref::<Literal>());
+    match literal.map(Literal::value) {
+        Some(ScalarValue::Float64(Some(part))) if (0.0..=1.0).contains(part) => Ok(*part),
+        other => Err(exec_datafusion_err!("a quantile lies between 0 and 1, not at {other:?}")),
+    }
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Quantile {
     signature: Signature,
@@ -77,17 +86,12 @@ struct Place {
 
 impl Place {
     fn of(args: &AccumulatorArgs) -> Result<Place> {
-        let literal = |at: usize| args.exprs.get(at).and_then(|expr| expr.downcast_ref::<Literal>());
-        let interpolation = match literal(2).map(Literal::value) {
+        let literal = args.exprs.get(2).and_then(|expr| expr.downcast_ref::<Literal>());
+        let interpolation = match literal.map(Literal::value) {
             Some(ScalarValue::Int64(Some(number))) => *number,
             _ => LINEAR,
         };
-        match literal(1).map(Literal::value) {
-            Some(ScalarValue::Float64(Some(part))) if (0.0..=1.0).contains(part) => {
-                Ok(Place { part: *part, interpolation })
-            }
-            other => Err(exec_datafusion_err!("a quantile lies between 0 and 1, not at {other:?}")),
-        }
+        Ok(Place { part: part_of(args)?, interpolation })
     }
 
     fn find(self, values: &mut [f64]) -> Option<f64> {

@@ -268,7 +268,7 @@ impl Column<'_> {
     }
 
     fn quantile(&self, share: &str) -> String {
-        self.of_numbers(|value| format!("approx_percentile_cont({share}) within group (order by {value})"))
+        self.of_numbers(|value| format!("tharsis_about_quantile({value}, {share})"))
     }
 }
 
@@ -464,7 +464,10 @@ mod tests {
         let rows = session.run("summarize select a, a as b, [a] as l from t -- three").expect("rows");
         assert_eq!(rows.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), ["a", "b", "l"]);
         assert_eq!(rows[2][1..4], ["INTEGER[]", "NULL", "NULL"]);
+        let few = "summarize select * from (values (-2), (4), (3), (null), (1), (7)) as v(n)";
+        assert_eq!(session.run(few).expect("rows")[0][7..10], ["1", "3", "4"]);
         let none = session.run("summarize select a from t where a > 9").expect("rows");
+        assert_eq!(none[0][7..10], ["NULL", "NULL", "NULL"]);
         assert_eq!(none[0][10..], ["0", "NULL"]);
         session.run("create table values_2024 (a int, b bytea) as values (1, x'ff'), (2, null)").expect("t");
         let bytes = session.run("summarize values_2024 /* all */; -- end").expect("rows");
