@@ -24,7 +24,7 @@ pub(super) async fn check_end(store: &Arc<dyn ObjectStore>, path: &str, meta: &O
         return Err(Error::file(path, FileFault::Unsupported, "its footer is encrypted"));
     }
     if magic != MAGIC {
-        return corrupt("it does not end with the mark of its format".to_owned());
+        return corrupt("this is no Parquet: it does not end with the mark of that format".to_owned());
     }
     let length = length.iter().rev().fold(0, |length, byte| (length << 8) | u64::from(*byte));
     if length <= end - MAGIC.len() as u64 {

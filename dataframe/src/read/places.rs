@@ -130,8 +130,12 @@ impl Place {
     }
 
     async fn listed(&self, store: &dyn ObjectStore) -> Result<Vec<ObjectMeta>> {
+        self.check_regular(&self.base)?;
         let mut metas =
             if self.pattern.is_empty() { self.of_path(store).await? } else { self.of_pattern(store).await? };
+        for meta in metas.iter().filter(|meta| meta.size == 0) {
+            self.check_regular(&meta.location)?;
+        }
         if metas.is_empty() {
             let reason = if self.pattern.is_empty() {
                 "no such file or folder, or no file in the folder"
@@ -142,6 +146,17 @@ impl Place {
         }
         metas.sort_unstable_by(|a, b| a.location.as_ref().cmp(b.location.as_ref()));
         Ok(metas)
+    }
+
+    /// Refuses a pipe and what else is no file, before anything waits for what comes out of it.
+    fn check_regular(&self, location: &Path) -> Result<()> {
+        let path = self.shown(location);
+        let is_other = |about: std::fs::Metadata| !about.is_file() && !about.is_dir();
+        if self.store.as_str().starts_with("file") && std::fs::metadata(&path).is_ok_and(is_other) {
+            let path = if *location == self.base { &self.text } else { &path };
+            return Err(Error::file(path, FileFault::Unsupported, NO_FILE));
+        }
+        Ok(())
     }
 
     async fn of_path(&self, store: &dyn ObjectStore) -> Result<Vec<ObjectMeta>> {
@@ -252,6 +267,10 @@ fn in_url(path: &str) -> Cow<'_, str> {
 pub(crate) fn joined(paths: &[String]) -> String {
     paths.join(&BETWEEN.to_string())
 }
+
+/// The reason for which nothing is read from a pipe.
+const NO_FILE: &str = "this is no file: what comes out of a pipe is read once, and files are looked at several times; \
+                       write it to a file first";
 
 /// The sign between paths of a list, which no path has.
 const BETWEEN: char = '\0';

@@ -190,7 +190,7 @@ impl File {
         let trailer = self.read(end..self.bytes).await?;
         let (length, magic) = trailer.split_at(4);
         if magic != MAGIC {
-            return Err(self.corrupt("it does not end with the mark of its format"));
+            return Err(self.corrupt("this is no Arrow: it does not end with the mark of that format"));
         }
         let length = i32::from_le_bytes([length[0], length[1], length[2], length[3]]);
         let begin = u64::try_from(length)

@@ -8,6 +8,7 @@ use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::parquet::file::writer::SerializedFileWriter;
 use datafusion::parquet::schema::parser::parse_message_type;
 use std::fs;
+use std::process::Command;
 use std::sync::Arc;
 use tempfile::TempDir;
 use tharsis_dataframe::{CsvOptions, DataFrame, SqlSession, Value, read_csv, read_json, read_parquet, sql};
@@ -426,4 +427,18 @@ fn json_of_statements_has_the_compression_that_they_name() {
     fs::rename(&written, &packed).unwrap();
     session.run(&format!("create external table p stored as json location '{packed}' {options}")).unwrap();
     assert_eq!(session.run("select a from p").unwrap(), [["3"]]);
+}
+
+#[test]
+fn pipes_are_refused_and_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = path(&folder, "t.csv");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for name in ["t.csv", "*.csv", ""] {
+        let error = read_csv(&path(&folder, name), CsvOptions::new()).check().unwrap_err();
+        assert!(error.class() == "NotImplemented" && error.to_string().contains("pipe"), "{name}: {error}");
+        assert!(error.to_string().contains("t.csv"), "{name}: {error}");
+    }
+    let error = SqlSession::default().run(&format!("select * from read_csv('{pipe}')")).unwrap_err();
+    assert!(error.sql_place().is_some() && error.to_string().contains("pipe"), "{error}");
 }
