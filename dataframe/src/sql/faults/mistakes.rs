@@ -6,7 +6,8 @@
 
 use super::marks;
 use super::meant::instead_of;
-use super::reasons::{Told, of_dialects, told, told_of_syntax};
+use super::reasons::{Told, of_dialects, told};
+use super::syntax::told_of_syntax;
 use crate::error::{Error, nearest};
 use crate::sql::words::Words;
 use crate::sql_place::SqlPlace;

@@ -3,7 +3,7 @@
 //! | concern | module |
 //! |---|---|
 //! | mistakes, with their places in the text | `mistakes`, `placed`, `marks` |
-//! | reasons of the library in other words, near names | `reasons`, `near` |
+//! | reasons of the library and of the parser in other words, near names | `reasons`, `syntax`, `near` |
 //! | words of other databases, and what stands for them | `meant` |
 //! | parts of statements that errors do not show | `secrets` |
 
@@ -14,3 +14,4 @@ pub(super) mod near;
 pub(super) mod placed;
 pub(super) mod reasons;
 pub(super) mod secrets;
+pub(super) mod syntax;
