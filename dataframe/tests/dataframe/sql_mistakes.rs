@@ -158,7 +158,7 @@ const MISTAKES: [Mistake; 163] = [
     ("copy sales to 's.csv' (format xlsx)", Some("format"), "COPY writes no \"xlsx\"; there are arrow, csv, json, parquet"),
     ("copy sales to 's.csv' ('x')", Some("'x'"), "an option of COPY is a name and a value"),
     ("copy sales from 's.csv'", Some("from"), "write INSERT INTO t SELECT * FROM"),
-    ("select {'a': 1}.b", None, "write ['name']"),
+    ("select {'a': 1}.b", Some("b"), "no field \"b\" in this struct; describe shows"),
     ("explain summarize nope", Some("nope"), "no table \"nope\""),
     // Types.
     ("select cast('a' as foo)", Some("foo"), "no type \"foo\""),

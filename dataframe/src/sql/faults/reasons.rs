@@ -266,6 +266,11 @@ fn of_values(text: &str) -> Option<Told> {
     if let Some((argument, _)) = text.split_once(", got Literal(") {
         return Some(Told::plain(Error::Value(in_sql(argument))));
     }
+    let field = text.strip_prefix("Field ").and_then(|rest| rest.strip_suffix(" not found in struct"));
+    if let Some(name) = field {
+        let text = format!("no field {name:?} in this struct; describe shows the fields of each column");
+        return Some(Told::of_use(Error::Value(text), name));
+    }
     if let Some(name) = text.strip_prefix("Invalid qualifier ") {
         return Some(Told::of_name(Error::Sql(format!("no table {name:?} in FROM")), name));
     }
