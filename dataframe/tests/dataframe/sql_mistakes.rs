@@ -7,7 +7,7 @@ use tharsis_dataframe::{Error, SqlPlace, SqlSession};
 type Mistake = (&'static str, Option<&'static str>, &'static str);
 
 #[rustfmt::skip]
-const MISTAKES: [Mistake; 163] = [
+const MISTAKES: [Mistake; 164] = [
     // Syntax.
     ("select count(* from sales", Some("from"), "expected \")\", found \"from\""),
     ("selct 1", Some("selct"), "did you mean SELECT?"),
@@ -123,6 +123,7 @@ const MISTAKES: [Mistake; 163] = [
     ("select * from read_csv_auto('a.csv')", Some("read_csv_auto"), "no function \"read_csv_auto\" in FROM; write read_csv(..)"),
     ("select * from generate_serise(1, 2)", Some("generate_serise"), "did you mean \"generate_series\"?"),
     ("select substr('abc')", Some("substr"), "no function substr of one argument"),
+    ("select length([{'a': 1}])", Some("length"), "no function length of a list of structs; write array_length(..)"),
     ("select sum(sold) over w from sales", Some("w"), "no window \"w\""),
     // Rules.
     ("select city, count(*) from sales", Some("city"), "is not in GROUP BY; add it there"),
