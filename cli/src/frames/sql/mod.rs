@@ -68,7 +68,8 @@ fn answer_all(asked: &SqlArgs, view: rows::View, file: Option<&str>) -> Result<(
     if let Some(path) = file {
         let mut all = texts.iter().flat_map(|(_, text)| Statements::of(text).all());
         let (Some(query), None) = (all.next(), all.next()) else {
-            return Err(Refusal::Statements { problem: "-o FILE takes one query" }.into());
+            let problem = "-o FILE takes one query; COPY .. TO 'x.csv' writes from among others";
+            return Err(Refusal::Statements { problem }.into());
         };
         let file = texts.iter().find_map(|(name, _)| name.as_deref());
         return to_file(query, Origin { file, is_one: file.is_none() }, asked, path);

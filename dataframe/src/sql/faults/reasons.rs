@@ -3,7 +3,7 @@
 use super::marks::Mark;
 use super::meant::{instead_of, no_function, no_function_in_from};
 use super::near::near_text;
-use crate::error::{Error, nearest, quoted};
+use crate::error::{Error, FileFault, nearest, quoted};
 use crate::sql::names::namesakes::{of_one_name, plain_error};
 use crate::sql::tables::file_tables::{NAMES, are_known_to};
 use crate::sql::values::type_names::{in_sql, type_names};
@@ -56,9 +56,17 @@ pub(in crate::sql) fn told(error: Error, words: &Words<'_>, state: &SessionState
         }
         Error::Type(text) => of_call(&text),
         Error::NotImplemented(text) => of_missing(&text, words),
+        Error::File { path, fault: FileFault::Mismatch, reason } if reason.contains(OTHER_ORDER) => {
+            let reason =
+                format!("{reason}; in a list, read_csv(['a.csv', 'b.csv']), they are matched by name");
+            Told::plain(Error::File { path, fault: FileFault::Mismatch, reason })
+        }
         other => Told::plain(other),
     }
 }
+
+/// A part of an error of files of CSV whose columns are in different orders.
+const OTHER_ORDER: &str = "in another order than in the first file";
 
 /// Beginning of an error of columns that have one name.
 const TWO_COLUMNS: &str = "two columns ";
