@@ -364,7 +364,7 @@ impl SqlSession {
             let forbidden = change::forbidden(LogicalPlanBuilder::scan("rows", source, None)?, constraint)?;
             let forbidden = interval_lengths::by_lengths(forbidden)?;
             if 0 < self.query(&forbidden)?.rows() {
-                return Err(keys::broken(&keys::labels(constraint, &rows.schema)));
+                return Err(keys::broken(&keys::labels(constraint, &rows.schema), ""));
             }
         }
         Ok(())

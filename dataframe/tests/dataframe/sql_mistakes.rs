@@ -7,7 +7,7 @@ use tharsis_dataframe::{Error, SqlPlace, SqlSession};
 type Mistake = (&'static str, Option<&'static str>, &'static str);
 
 #[rustfmt::skip]
-const MISTAKES: [Mistake; 164] = [
+const MISTAKES: [Mistake; 177] = [
     // Syntax.
     ("select count(* from sales", Some("from"), "expected \")\", found \"from\""),
     ("selct 1", Some("selct"), "did you mean SELECT?"),
@@ -54,6 +54,8 @@ const MISTAKES: [Mistake; 164] = [
     ("delete sales where", Some(""), "expected an expression, found the end of the statement"),
     ("from sales where sold > 3", Some("where"), "WHERE behind FROM without SELECT is not supported: write select .. before from"),
     ("from sales\ngroup by city", Some("group"), "write select .. before from"),
+    (".tables", Some("."), "a command with a dot is one of the shell"),
+    ("select * from ['a.csv', 'b.csv']", Some("["), "a list of files stands in a function: read_csv(['a.csv', 'b.csv'])"),
     // Names of columns.
     ("select nothing from sales", Some("nothing"), "no column \"nothing\"; there are \"city\", \"sold\", \"day\""),
     ("select ctiy from sales", Some("ctiy"), "did you mean \"city\"?"),
@@ -86,8 +88,8 @@ const MISTAKES: [Mistake; 164] = [
     ("select a.city from sales a, sales b where city = 'x'", Some("city"), "column \"city\" is in more than one table"),
     ("select 1 from sales s, sales s", Some("s"), "two tables \"s\" in FROM"),
     // Names of tables.
-    ("select * from salse", Some("salse"), "no table \"salse\"; there are \"other\", \"sales\"; did you mean \"sales\"?"),
-    ("select * from nope.csv", Some("nope.csv"), "no table \"nope.csv\"; there are \"other\", \"sales\"; a file stands in single quotes: 'nope.csv'"),
+    ("select * from salse", Some("salse"), "no table \"salse\"; there are \"keyed\", \"other\", \"sales\"; did you mean \"sales\"?"),
+    ("select * from nope.csv", Some("nope.csv"), "no table \"nope.csv\"; there are \"keyed\", \"other\", \"sales\"; a file stands in single quotes: 'nope.csv'"),
     ("select * from x.y", Some("x.y"), "no table \"x.y\""),
     ("select * from sales, nope", Some("nope"), "no table \"nope\""),
     ("select 1 where 1 in (select a from nope)", Some("nope"), "no table \"nope\""),
@@ -122,6 +124,9 @@ const MISTAKES: [Mistake; 164] = [
     ("select arg_max(city, sold) from sales", Some("arg_max"), "write first_value(.. order by .. desc nulls last)"),
     ("select * from read_csv_auto('a.csv')", Some("read_csv_auto"), "no function \"read_csv_auto\" in FROM; write read_csv(..)"),
     ("select * from generate_serise(1, 2)", Some("generate_serise"), "did you mean \"generate_series\"?"),
+    ("select sum(sold > 1) from sales", Some("sum"), "no function sum(BOOLEAN); write count(*) filter (where ..)"),
+    ("select avg(sold > 1) from sales", Some("avg"), "no function avg(BOOLEAN); write avg(..::int)"),
+    ("select avg(day::date) from sales", Some("avg"), "write avg(extract(epoch from ..))"),
     ("select substr('abc')", Some("substr"), "no function substr of one argument"),
     ("select length([{'a': 1}])", Some("length"), "no function length of a list of structs; write array_length(..)"),
     ("select sum(sold) over w from sales", Some("w"), "no window \"w\""),
@@ -132,6 +137,8 @@ const MISTAKES: [Mistake; 164] = [
     ("select sum(sold) from sales where SUM(sold) > 1", Some("SUM"), "groups are chosen by HAVING"),
     ("select city + 1 from sales", None, "no arithmetic of VARCHAR + BIGINT; write a CAST of one side"),
     ("select city + interval '1 day' from sales", None, "no arithmetic of VARCHAR + INTERVAL; cast the text to date or timestamp"),
+    ("select city from sales where sold like '0%'", Some("like"), "LIKE compares texts, and here are BIGINT and VARCHAR; write ..::text"),
+    ("select city from sales where day::date - day::date > interval '1 day'", None, "a date less another one is a number of days"),
     ("select sold from sales where sold", Some("sold"), "a condition is true or false, and sales.sold is a BIGINT"),
     ("select 1 where 'a'", Some("'a'"), "is a VARCHAR"),
     ("select city from sales union select city, sold from sales", None, "number of columns"),
@@ -145,6 +152,8 @@ const MISTAKES: [Mistake; 164] = [
     ("select sold from sales where row_number() over () = 1", None, "write QUALIFY"),
     ("select city.x from sales", None, "a point behind a column that has no fields"),
     ("insert into other values (1, 2, 3)", None, "columns"),
+    ("insert into keyed values (1, 'x'), (2, null)", None, "that is value 2 of a row, and it is missing in a column that is NOT NULL"),
+    ("insert into keyed values (3, 'x'), (4, 'y'), (3, 'z')", None, "the same values of (id), or none: (3)"),
     ("create table t as select city, city from sales", None, "two columns \"city\", where each has a name of its own"),
     ("select city from (select city, city from sales) x", Some("city"), "column \"city\" is there 2 times; give one of them another name"),
     ("select * from sales where sold in (select city, sold from sales)", Some("city, sold"), "has one column, and this one has"),
@@ -177,6 +186,10 @@ const MISTAKES: [Mistake; 164] = [
     ("create temporary table x (a int)", Some("temporary"), "TEMPORARY is not supported: write create table"),
     ("select 7 // 2", Some("//"), "the operator // is not supported: write .. / .."),
     ("select array(select sold from sales)", Some("array"), "ARRAY of a query is not supported: write (select array_agg(..) from ..)"),
+    ("insert into other values (1) on conflict do nothing", Some("on"), "INSERT .. ON CONFLICT is not supported: write delete from t where"),
+    ("update sales set sold = o.a from other o", Some("from"), "UPDATE .. FROM is not supported: write create or replace table t as select"),
+    ("merge into sales using other on sold = a when matched then delete", Some("merge"), "MERGE is not supported: write create or replace table t"),
+    ("select count(distinct city, sold) from sales", Some("distinct"), "COUNT(DISTINCT ..) of several columns is not supported: write select"),
     ("vacuum", None, "the statement VACUUM is not supported"),
     ("select * from sales fetch first 2 rows with ties", None, "WITH TIES"),
 ];
@@ -209,6 +222,7 @@ fn session() -> SqlSession {
     let mut session = SqlSession::default();
     session.run("create table sales (city text, sold bigint, day timestamp)").expect("a table");
     session.run("create table other (a int)").expect("a table");
+    session.run("create table keyed (id int primary key, n text not null)").expect("a table");
     session
 }
 

@@ -114,7 +114,7 @@ static FILES: [Meant; 4] = [
 ];
 
 /// Clauses, operators and statements.
-static CLAUSES: [Meant; 10] = [
+static CLAUSES: [Meant; 14] = [
     Meant::new(&["**"], "power(.., ..)", "", "select power(2, 3)"),
     Meant::new(&["//", "div"], ".. / ..", " of whole numbers, which has no fraction", "select 7 / 2"),
     Meant::new(
@@ -137,10 +137,28 @@ static CLAUSES: [Meant; 10] = [
          (select u.s as before from u where u.n <= t.n order by u.n desc limit 1) r on true",
     ),
     Meant::new(
+        &["count(distinct"],
+        "select count(*) from (select distinct a, b from ..)",
+        "",
+        "select count(*) from (select distinct a, b from (select n as a, s as b from t) x)",
+    ),
+    Meant::new(
         &["lambda"],
         UNNESTED,
         "",
         "select n, array_agg(x + 1) from (select n, unnest(l) as x from t) u group by n",
+    ),
+    Meant::new(
+        &["merge"],
+        "create or replace table t as select .. from t full join u on ..",
+        "",
+        "create or replace table t as select t.* from t full join u on t.n = u.n",
+    ),
+    Meant::new(
+        &["on conflict"],
+        "delete from t where n in (select ..)",
+        " before it",
+        "delete from t where n in (select 99)",
     ),
     Meant::new(
         &["pivot"],
@@ -159,6 +177,12 @@ static CLAUSES: [Meant; 10] = [
         "from .. unpivot (.. for .. in (..))",
         "",
         "select * from (select n, n + 1 as m from t) unpivot (v for k in (n, m))",
+    ),
+    Meant::new(
+        &["update from"],
+        "create or replace table t as select .. from t left join u on ..",
+        "",
+        "create or replace table t as select t.* from t left join u on t.n = u.n",
     ),
     Meant::new(
         &["using sample"],

@@ -48,6 +48,7 @@ pub(in crate::sql) fn told(error: Error, words: &Words<'_>, state: &SessionState
             of_name(&text, state)
                 .or_else(|| of_rule(&text))
                 .or_else(|| of_values(&text))
+                .or_else(|| of_types(&text))
                 .unwrap_or_else(|| Told::plain(Error::Value(in_sql(without_tree(&text)))))
         }
         Error::Sql(text) => {
@@ -235,6 +236,10 @@ fn of_rule(text: &str) -> Option<Told> {
         let wanted = wanted.split_once("expected ")?.1;
         return value(format!("a row of {given} values, where there are {wanted} columns"));
     }
+    if text.starts_with("Insert-on clause not supported") {
+        let text = format!("INSERT .. ON CONFLICT is not supported{}", instead_of("on conflict"));
+        return Some(Told::of_use(Error::NotImplemented(text), "on"));
+    }
     if text.starts_with("Substring without for/from is not valid") {
         return Some(Told::of_use(
             Error::Type("no function substr of one argument; there is substr(text, from, length)".to_owned()),
@@ -293,6 +298,31 @@ fn of_values(text: &str) -> Option<Told> {
     Some(Told::plain(Error::Value(text)))
 }
 
+/// Values of types that do not fit each other, or that a column does not take.
+fn of_types(text: &str) -> Option<Told> {
+    if let Some(types) = text.strip_prefix("Cannot infer common argument type for comparison operation ") {
+        let types = in_sql(&types.replace("Interval(MonthDayNano)", "INTERVAL"));
+        let is_of_days = types.contains("BIGINT") && types.contains("INTERVAL");
+        let advice = if is_of_days {
+            "a date less another one is a number of days: compare it with a number"
+        } else {
+            "write a CAST of one side"
+        };
+        return Some(Told::plain(Error::Value(format!("no comparison of {types}; {advice}"))));
+    }
+    if let Some(rest) = text.strip_prefix("There isn't a common type to coerce ") {
+        let (types, operator) = rest.strip_suffix(" expression")?.rsplit_once(" in ")?;
+        let text = format!("{operator} compares texts, and here are {}; write ..::text", in_sql(types));
+        let word = operator.split(' ').next().unwrap_or(operator);
+        return Some(Told::of_use(Error::Value(text), word));
+    }
+    let missing = text.strip_prefix("Column 'column")?;
+    let number = missing.strip_suffix("' is declared as non-nullable but contains null values")?;
+    let text =
+        format!("{text}; that is value {number} of a row, and it is missing in a column that is NOT NULL");
+    Some(Told::plain(Error::Value(text)))
+}
+
 /// The text that is no value of a type.
 fn text_without_value(text: &str) -> Option<&str> {
     let rest = text.strip_prefix("Cannot cast string '").and_then(|rest| rest.rsplit_once("' to value of "));
@@ -312,6 +342,9 @@ fn of_call(text: &str) -> Told {
     }
     // A function that looks at its arguments by itself does not say what it takes.
     let (call, known) = rest.split_once("; there are ").unwrap_or((rest, ""));
+    if let Some((_, form)) = CALLS.iter().find(|(begin, _)| call.starts_with(begin)) {
+        return Told::of_use(Error::Type(format!("no function {call}; write {form}")), &name);
+    }
     let known = if known.contains("UserDefined") || known.contains("VariadicAny") { "" } else { known };
     let is_numeric = known.contains("(DOUBLE)") || known.contains("(DECIMAL)");
     let mut text = format!("no function {call}");
@@ -323,6 +356,14 @@ fn of_call(text: &str) -> Told {
     }
     Told::of_use(Error::Type(text), &name)
 }
+
+/// The begins of calls that others have, and what is written in their place.
+const CALLS: [(&str, &str); 4] = [
+    ("avg(BOOLEAN)", "avg(..::int)"),
+    ("avg(DATE)", "avg(extract(epoch from ..))"),
+    ("avg(TIMESTAMP", "avg(extract(epoch from ..))"),
+    ("sum(BOOLEAN)", "count(*) filter (where ..)"),
+];
 
 /// A clause, a type or a statement that there is not.
 fn of_missing(text: &str, words: &Words<'_>) -> Told {
@@ -351,6 +392,10 @@ fn of_missing(text: &str, words: &Words<'_>) -> Told {
     if let Some((statement, _)) = text.split_once(" not supported for View table") {
         let rest = "make a table of it: create table t as select * from ..";
         return missing(format!("{statement} of files and views is not supported; {rest}"));
+    }
+    if text.starts_with("Insert into not implemented for this table") {
+        let rest = "COPY writes files, and create table t as select * from .. makes a table";
+        return missing(format!("INSERT into a file or a view is not supported; {rest}"));
     }
     if let Some(rest) = text.strip_prefix("Physical plan does not support logical expression ") {
         let text = if rest.starts_with("WindowFunction") {
@@ -413,11 +458,19 @@ impl Dialect {
     }
 }
 
-static DIALECTS: [Dialect; 6] = [
+static DIALECTS: [Dialect; 9] = [
+    Dialect::new(
+        "COUNT DISTINCT with",
+        "distinct",
+        "COUNT(DISTINCT ..) of several columns",
+        "count(distinct",
+    ),
+    Dialect::new("MergeInto is not supported", "merge", "MERGE", "merge"),
     Dialect::new("Operator DIV is not yet supported", "//", "the operator //", "//"),
     Dialect::new("Operator DIV is not yet supported", "div", "the operator DIV", "div"),
     Dialect::new("Temporary tables not supported", "temp", "TEMPORARY", "temporary table"),
     Dialect::new("Temporary tables not supported", "temporary", "TEMPORARY", "temporary table"),
+    Dialect::new("UPDATE ... FROM is not supported", "from", "UPDATE .. FROM", "update from"),
     Dialect::new("Unsupported JOIN operator", "asof", "ASOF JOIN", "asof join"),
     Dialect::new("array of a query is not supported", "array", "ARRAY of a query", "array(select"),
 ];

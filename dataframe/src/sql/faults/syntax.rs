@@ -129,6 +129,17 @@ fn clause_without_select(expected: &str, found: &str, words: &Words<'_>) -> Opti
 fn hint(expected: &str, found: &str, before: Option<&str>) -> String {
     let meant = |word: &str| format!("; did you mean {}?", word.to_uppercase());
     let asked = found.to_lowercase();
+    let is_behind_from = before.is_some_and(|before| before.eq_ignore_ascii_case("from"));
+    match found {
+        "." if expected == "an SQL statement" => {
+            return "; a command with a dot is one of the shell: options such as --format csv do the same"
+                .to_owned();
+        }
+        "[" if is_behind_from => {
+            return "; a list of files stands in a function: read_csv(['a.csv', 'b.csv'])".to_owned();
+        }
+        _ => {}
+    }
     if expected == "an SQL statement" {
         return near(&asked, STATEMENTS).map(meant).unwrap_or_default();
     }

@@ -6,6 +6,7 @@ use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Schema};
 use arrow::row::{RowConverter, SortField};
+use arrow::util::display::array_value_to_string;
 use datafusion::common::Constraint;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -73,7 +74,9 @@ impl Keys {
             }
             let key: &[u8] = row.as_ref();
             if is_missing || self.known.contains(key) || !new.insert(key.into()) {
-                return Err(broken(&self.labels));
+                let values = columns.iter().map(|values| array_value_to_string(values, at));
+                let values = values.collect::<std::result::Result<Vec<String>, _>>()?.join(", ");
+                return Err(broken(&self.labels, &format!(": ({values})")));
             }
         }
         Ok(())
@@ -120,9 +123,11 @@ pub(in crate::sql) fn labels(constraint: &Constraint, schema: &Schema) -> String
     fields.map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The error of a key that a constraint forbids.
-pub(in crate::sql) fn broken(labels: &str) -> Error {
-    Error::Value(format!("duplicate or missing key: rows have the same values of ({labels}), or none"))
+/// The error of a key that a constraint forbids, whose values are told, if they are known.
+pub(in crate::sql) fn broken(labels: &str, values: &str) -> Error {
+    Error::Value(format!(
+        "duplicate or missing key: rows have the same values of ({labels}), or none{values}"
+    ))
 }
 
 #[cfg(test)]
