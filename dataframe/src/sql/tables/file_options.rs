@@ -4,7 +4,8 @@ use crate::error::Error;
 use crate::sql::faults::near::near_text;
 use datafusion::common::{DataFusionError, Diagnostic, Span};
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Spanned, TableFunctionArgs, UnaryOperator, Value,
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, Spanned, TableFunctionArgs, UnaryOperator,
+    Value,
 };
 use datafusion::logical_expr::sqlparser::tokenizer::Span as SqlSpan;
 
@@ -107,14 +108,16 @@ impl Call {
 
 fn choice(function: &str, arg: &FunctionArg, known: &Groups) -> Checked<Choice> {
     let (name, value) = match arg {
-        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => (name, value),
+        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => (name.clone(), value),
         // The dialect reads `header = true` as a comparison.
         FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::BinaryOp {
             left,
             op: BinaryOperator::Eq,
             right,
         })) => match &**left {
-            Expr::Identifier(name) => (name, &**right),
+            Expr::Identifier(name) => (name.clone(), &**right),
+            // The word is a value elsewhere.
+            Expr::Value(word) if word.value == Value::Null => (Ident::with_span(word.span, "null"), &**right),
             other => return Err(Mistake::new(no_option(function), other.span())),
         },
         other => return Err(Mistake::new(no_option(function), other.span())),
@@ -205,7 +208,11 @@ impl Choice {
     }
 
     pub(in crate::sql) fn truth(&self) -> Result<bool, &'static str> {
-        if let Given::Truth(truth) = self.value { Ok(truth) } else { Err("true or false") }
+        match self.value {
+            Given::Truth(truth) => Ok(truth),
+            Given::Number(number @ (0 | 1)) => Ok(number == 1),
+            _ => Err("true or false"),
+        }
     }
 
     pub(in crate::sql) fn count(&self) -> Result<usize, &'static str> {

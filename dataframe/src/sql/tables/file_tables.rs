@@ -37,7 +37,7 @@ const CSV: [&[&str]; 18] = [
     &["infer_bytes"],
     &["max_line"],
     &["nrows"],
-    &["nullstr", "na_values"],
+    &["nullstr", "na_values", "null"],
     &["parse_dates"],
     &["quote", "quotechar"],
     &["skip", "skiprows"],
@@ -305,6 +305,9 @@ mod tests {
             "select day, sold, code from {named}, dtypes = {{'code': 'VARCHAR', 'day': 'DATE'}}) order by 1"
         );
         assert_eq!(folder.rows(&query), ["2024-02-29 1000.5 007", "2024-03-01 NULL NA"]);
+        let query =
+            "select count(sold) from read_csv('$/a.csv', sep = ';', skip = 1, null = '-', header = 1)";
+        assert_eq!(folder.rows(query), ["1"]);
         // Days have no groups of three digits.
         let query =
             "select * from read_csv('$/days.csv', sep = ';', decimal = ',', thousands = '.') order by 1";
@@ -383,7 +386,8 @@ mod tests {
         for (call, expected) in [
             ("read_csv('$/a.csv', delimiter = ';')", "no option \"delimiter\"; there are all_varchar"),
             ("read_csv('$/a.csv', heade = true)", "did you mean \"header\"?"),
-            ("read_csv('$/a.csv', header = 1)", "header takes true or false"),
+            ("read_csv('$/a.csv', header = 2)", "header takes true or false"),
+            ("read_csv('$/a.csv', null = 'NA', nullstr = '-')", "null and nullstr mean the same"),
             ("read_csv('$/a.csv', sep = ';;')", "sep takes one ASCII character"),
             ("read_csv('$/a.csv', skip = -1)", "skip takes a number of at least 0"),
             ("read_csv('$/a.csv', skip = 1 + 1)", "and no expression"),
