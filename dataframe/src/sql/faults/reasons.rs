@@ -9,6 +9,7 @@ use crate::sql::tables::file_tables::{NAMES, are_known_to};
 use crate::sql::values::type_names::{in_sql, type_names};
 use crate::sql::words::Words;
 use datafusion::execution::SessionState;
+use std::path::Path;
 
 /// A mistake in other words, and the part of the statement that it is about.
 pub(in crate::sql) struct Told {
@@ -166,9 +167,24 @@ fn table(name: &str, state: &SessionState) -> Told {
     let name = of_catalog.strip_prefix(&format!("{}.", usual.default_schema)).unwrap_or(of_catalog);
     let near = nearest(name, known.iter().map(String::as_str));
     let near = near.map(|near| format!("; did you mean {near:?}?"));
+    let near = if are_known_to(state) { of_file(name).or(near) } else { near };
     let near = near.or_else(|| is_path(name).then(|| format!("; a file stands in single quotes: '{name}'")));
     let near = near.unwrap_or_default();
     Told::of_name(Error::Sql(format!("no table {name:?}; there are {}{near}", quoted(&known))), name)
+}
+
+/// The form of a folder, or of a file whose name says no format, if there is one of this name.
+fn of_file(name: &str) -> Option<String> {
+    let path = Path::new(name);
+    if path.is_dir() {
+        Some(format!("; a folder has a slash behind it: '{}/'", name.trim_end_matches('/')))
+    } else if path.exists() && !is_path(name) {
+        Some(format!(
+            "; the name of this file says no format: write read_csv('{name}') or read_parquet('{name}')"
+        ))
+    } else {
+        None
+    }
 }
 
 /// Whether a name without quotes was meant as the path of a file.
@@ -486,6 +502,22 @@ pub(super) fn without_tree(text: &str) -> &str {
 mod tests {
     use crate::sql::SqlSession;
     use crate::{DataFrame, sql};
+
+    #[test]
+    fn files_and_folders_of_the_name_of_a_table_are_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().display().to_string();
+        std::fs::write(folder.path().join("rows"), "a\n1\n").expect("a file");
+        for (name, expected) in [
+            (path.clone(), format!("; a folder has a slash behind it: '{path}/'")),
+            (format!("{path}/rows"), format!("says no format: write read_csv('{path}/rows')")),
+        ] {
+            let error = SqlSession::default().run(&format!("select * from '{name}'")).expect_err("no table");
+            assert!(error.to_string().contains(&expected), "{error}");
+            let error = sql(&format!("select * from '{name}'"), &[]).columns().expect_err("no table");
+            assert!(error.root().to_string().ends_with("there are none"), "frames alone: {error}");
+        }
+    }
 
     #[test]
     fn tables_that_are_missing_are_told_with_those_that_there_are() {
