@@ -108,7 +108,7 @@ const MISTAKES: [Mistake; 177] = [
     // Functions.
     ("select cnt(*) from sales", Some("cnt"), "no function \"cnt\"; write count(..)"),
     ("select iff(1 > 2, 1, 2)", Some("iff"), "write case when .. then .. else .. end"),
-    ("select year(day) from sales", Some("year"), "write extract(year from ..)"),
+    ("select epoch_ms(day) from sales", Some("epoch_ms"), "write extract(epoch from ..) * 1000"),
     ("select coutn(*) from sales", Some("coutn"), "did you mean \"count\"?"),
     ("select uper(city) from sales", Some("uper"), "did you mean \"upper\"?"),
     ("select nofunction(city) from sales", Some("nofunction"), "no function \"nofunction\""),
@@ -120,7 +120,7 @@ const MISTAKES: [Mistake; 177] = [
     ("select upper()", Some("upper"), "no function upper()"),
     ("select lag() over () from sales", Some("lag"), "no function lag()"),
     ("select * from read_cvs('a.csv')", Some("read_cvs"), "no function \"read_cvs\" in FROM; did you mean \"read_csv\"?"),
-    ("select mod(sold, 2) from sales", Some("mod"), "no function \"mod\"; write .. % .."),
+    ("select regexp_extract(city, 'a') from sales", Some("regexp_extract"), "no function \"regexp_extract\"; write regexp_match(.., ..)[1]"),
     ("select arg_max(city, sold) from sales", Some("arg_max"), "write first_value(.. order by .. desc nulls last)"),
     ("select * from read_csv_auto('a.csv')", Some("read_csv_auto"), "no function \"read_csv_auto\" in FROM; write read_csv(..)"),
     ("select * from generate_serise(1, 2)", Some("generate_serise"), "did you mean \"generate_series\"?"),

@@ -1,5 +1,6 @@
 //! Forms of statements that are written in another way before the rest looks at them.
 
+use super::calls::write_calls;
 use super::distinct_from::end_operands;
 use super::joins;
 use crate::error::{Error, Result};
@@ -15,8 +16,8 @@ use datafusion::logical_expr::sqlparser::ast::{Visit, VisitMut};
 use datafusion::logical_expr::sqlparser::tokenizer::Span;
 use datafusion::sql::parser::{CopyToSource, Statement};
 
-/// Writes conditions, joins, VALUES, fields, names behind `*` and names of values in the forms that planning
-/// wants.
+/// Writes conditions, joins, VALUES, fields, names behind `*`, names of values and calls in the forms that
+/// planning wants.
 pub(in crate::sql) fn write_forms(statement: &mut (impl Visit + VisitMut), doubles: &Doubles) -> Result<()> {
     flatten(statement)?;
     end_operands(statement)?;
@@ -27,6 +28,7 @@ pub(in crate::sql) fn write_forms(statement: &mut (impl Visit + VisitMut), doubl
     write_fields(statement);
     write_labels(statement);
     write_tags(statement, doubles);
+    write_calls(statement);
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 //! | concern | module |
 //! |---|---|
 //! | clauses that are refused or written in another way | `understood`, `forms` |
+//! | functions of other databases that are an expression | `calls` |
 //! | orders by keys whose bounds nobody knows | `sort_keys` |
 //! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
@@ -13,6 +14,7 @@
 //! | `PIVOT` and `UNPIVOT` | `pivots` |
 //! | the order of rows | `order` |
 
+pub(super) mod calls;
 pub(super) mod counted_sets;
 pub(super) mod described;
 pub(super) mod distinct_from;
