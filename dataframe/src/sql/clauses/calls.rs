@@ -39,7 +39,9 @@ impl Form {
 
 const DIFFERENCE: &[&str] = &["date_diff", "datediff"];
 
-static FORMS: [Form; 22] = [
+static FORMS: [Form; 23] = [
+    // The library tells its own.
+    Form::of(0, &["version"], concat!("'Tharsis ", env!("CARGO_PKG_VERSION"), "'")),
     Form::of(1, &["count_if", "countif"], "count(*) filter (where $1)"),
     Form::of(1, &["day", "dayofmonth"], "extract(day from $1)"),
     Form::of(1, &["dayname"], "to_char($1, '%A')"),
@@ -184,6 +186,7 @@ mod tests {
             ("array_length(list(distinct n order by n))", "1"),
             ("string_split(s, ',')[2]", "y"),
             ("regexp_matches(s, 'y$')", "true"),
+            ("version() like 'Tharsis _%._%'", "true"),
         ] {
             assert_eq!(rows_in(&mut session, &format!("select {value} from t")), [expected], "{value}");
         }
