@@ -7,7 +7,7 @@ use tharsis_dataframe::{Error, SqlPlace, SqlSession};
 type Mistake = (&'static str, Option<&'static str>, &'static str);
 
 #[rustfmt::skip]
-const MISTAKES: [Mistake; 177] = [
+const MISTAKES: [Mistake; 178] = [
     // Syntax.
     ("select count(* from sales", Some("from"), "expected \")\", found \"from\""),
     ("selct 1", Some("selct"), "did you mean SELECT?"),
@@ -161,7 +161,8 @@ const MISTAKES: [Mistake; 177] = [
     ("select nope.* from sales", Some("nope"), "no table \"nope\" in FROM"),
     ("set nope = 1", Some("nope"), "no setting \"nope\""),
     ("show nope", Some("nope"), "no setting \"nope\""),
-    ("copy sales to 'sales.nope'", None, "the ending .nope says no format"),
+    ("copy sales to 'sales.nope'", None, "the ending .nope says no format; write (format csv) behind it"),
+    ("copy sales to 'nowhere'", None, "the name says no format; write (format csv) behind it"),
     ("copy sales to 's.csv' (headre)", Some("headre"), "COPY has no option \"headre\"; there are"),
     ("copy sales to 's.csv' (headre)", Some("headre"), "did you mean \"header\"?"),
     ("copy (select 1 as a) to 's.parquet' (delimiter ';')", Some("delimiter"), "delimiter is an option of CSV"),

@@ -309,8 +309,12 @@ fn of_values(text: &str) -> Option<Told> {
     if let Some((name, _)) = text.split_once("' is not a variable which can be viewed with 'SHOW'") {
         return Some(setting(name.trim_start_matches('\'')));
     }
-    let ending = text.strip_prefix("There is no registered file format with ext ")?;
-    let text = format!("the ending .{ending} says no format; STORED AS says one: CSV, JSON, PARQUET, ARROW");
+    let name = if text.starts_with("Format not explicitly set") {
+        "the name".to_owned()
+    } else {
+        format!("the ending .{}", text.strip_prefix("There is no registered file format with ext ")?)
+    };
+    let text = format!("{name} says no format; write (format csv) behind it, or json, parquet, arrow");
     Some(Told::plain(Error::Value(text)))
 }
 
