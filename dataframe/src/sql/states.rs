@@ -1,6 +1,6 @@
 //! The states that statements are planned in: those of frames, with the planners that SQL needs.
 
-use super::clauses::pivots;
+use super::clauses::{pivots, samples};
 use super::subqueries::lateral_sides;
 use super::values::interval_operators;
 use super::values::typed_relations;
@@ -30,7 +30,8 @@ pub(super) fn of_session(partitions: usize) -> SessionState {
 }
 
 fn with_planners(config: SessionConfig) -> SessionState {
-    let planners = vec![lateral_sides::planner(), pivots::planner(), typed_relations::planner()];
+    let planners =
+        vec![lateral_sides::planner(), pivots::planner(), samples::planner(), typed_relations::planner()];
     let parts = parts(config).with_relation_planners(planners);
     let mut state = built(parts.with_type_planner(zone_types::in_utc()));
     // A registry that takes planners refuses none.

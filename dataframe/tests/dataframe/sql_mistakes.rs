@@ -15,7 +15,7 @@ const MISTAKES: [Mistake; 178] = [
     ("upadte sales set sold = 1", Some("upadte"), "did you mean UPDATE?"),
     ("pivot sales on city using sum(sold)", Some("pivot"), "PIVOT before a table is not supported: write from .. pivot (sum(..) for .. in (..))"),
     ("unpivot sales on sold", Some("unpivot"), "UNPIVOT before a table is not supported: write from .. unpivot (.. for .. in (..))"),
-    ("select * from sales using sample 10%", Some("using"), "USING SAMPLE is not supported: write where random() < 0.1"),
+    ("select * from sales using sample 10%", Some("using"), "USING SAMPLE is not supported: write tablesample (10 percent)"),
     ("select * from sales asof join other on sold >= a", Some("on"), "ASOF JOIN .. ON is not supported: write left join lateral"),
     ("select 2 ** 3", Some("*"), "the operator ** is not supported: write power(.., ..)"),
     ("select 7 div 2", Some("div"), "the operator DIV is not supported: write .. / .."),
@@ -177,7 +177,7 @@ const MISTAKES: [Mistake; 178] = [
     ("create table t (a bigin)", Some("bigin"), "no type \"bigin\"; did you mean \"bigint\"?"),
     // Clauses and statements that there are not.
     ("select city collate x from sales", Some("collate"), "COLLATE is not supported"),
-    ("select * from sales tablesample (10 percent)", Some("tablesample"), "TABLESAMPLE"),
+    ("select * from sales tablesample (10)", None, "(10 percent), (100 rows)"),
     ("select count(*) from sales prewhere sold = 1", Some("prewhere"), "PREWHERE (write WHERE)"),
     ("select * rename (city as town) from sales", Some("rename"), "RENAME behind * is not supported"),
     ("select top 2 city from sales union select 'a'", Some("top"), "TOP is not supported"),

@@ -12,6 +12,7 @@
 //! | `SUMMARIZE`, `DESCRIBE`, `SHOW TABLES` | `summary`, `with_clauses`, `described` |
 //! | `ORDER BY ALL`, `FETCH FIRST`, `TOP` | `order_all`, `limits` |
 //! | `PIVOT` and `UNPIVOT` | `pivots` |
+//! | `TABLESAMPLE` | `samples` |
 //! | the order of rows | `order` |
 
 pub(super) mod calls;
@@ -25,6 +26,7 @@ pub(super) mod limits;
 pub(super) mod order;
 pub(super) mod order_all;
 pub(super) mod pivots;
+pub(super) mod samples;
 pub(super) mod sort_keys;
 pub(super) mod summary;
 pub(super) mod understood;

@@ -1,7 +1,7 @@
 //! Refuses what the library reads and then leaves out.
 //!
 //! Its parser knows the clauses of many dialects; its planner takes those that it needs and drops the others
-//! without a word: `TABLESAMPLE`, `PREWHERE`, `WITH ROLLUP`. So every field of a query is named here, without
+//! without a word: `FOR UPDATE`, `PREWHERE`, `WITH ROLLUP`. So every field of a query is named here, without
 //! `..`: it is planned, or it is refused. A new version of the parser with one more field does not compile
 //! until somebody has decided about it.
 //!
@@ -342,7 +342,8 @@ fn read_factor(factor: &TableFactor) -> Result<()> {
             with_ordinality,
             partitions,
             json_path,
-            sample,
+            // It is planned.
+            sample: _,
             index_hints,
         } => {
             if let Some(TableFunctionArgs { args: _, settings }) = args {
@@ -353,14 +354,10 @@ fn read_factor(factor: &TableFactor) -> Result<()> {
             refuse(*with_ordinality, "WITH ORDINALITY")?;
             refuse(!partitions.is_empty(), "PARTITION behind a table")?;
             refuse(json_path.is_some(), "a path behind a table")?;
-            refuse(sample.is_some(), "TABLESAMPLE (write WHERE random() < 0.1)")?;
             refuse(!index_hints.is_empty(), "an index for a table")?;
             read_alias(alias.as_ref())
         }
-        TableFactor::Derived { lateral: _, subquery: _, alias, sample } => {
-            refuse(sample.is_some(), "TABLESAMPLE (write WHERE random() < 0.1)")?;
-            read_alias(alias.as_ref())
-        }
+        TableFactor::Derived { lateral: _, subquery: _, alias, sample: _ } => read_alias(alias.as_ref()),
         TableFactor::Function { lateral: _, name: _, args: _, with_ordinality, alias } => {
             refuse(*with_ordinality, "WITH ORDINALITY")?;
             read_alias(alias.as_ref())
@@ -518,18 +515,11 @@ mod tests {
     #[test]
     fn clauses_that_would_be_left_out_are_refused() {
         for query in [
-            "select count(*) from t tablesample (10 percent)",
-            "select count(*) from t tablesample bernoulli (10)",
-            "select count(*) from (select * from t) tablesample system (10)",
             "select column1, count(*) from t group by column1 with rollup",
             "select column1, count(*) from t group by column1 with cube",
             "select column1, count(*) from t group by column1 with totals",
             "select count(*) from t prewhere column1 = 1",
             "select * from t where column1 in (select column1 from t prewhere column1 = 1)",
-            "with s as (select * from t tablesample (1 percent)) select * from s",
-            "explain select count(*) from t tablesample (10 percent)",
-            "create table s as select * from t tablesample (10 percent)",
-            "insert into t select * from t tablesample (10 percent)",
             "select * from t for update",
             "select * from t order by column1 with fill",
             "select abs(column1) over () from t",

@@ -186,9 +186,9 @@ static CLAUSES: [Meant; 14] = [
     ),
     Meant::new(
         &["using sample"],
-        "where random() < 0.1",
-        ", about a tenth, or order by random() limit 10",
-        "select * from t where random() < 0.1",
+        "tablesample (10 percent)",
+        " or (10 rows) behind the table",
+        "select * from t tablesample (10 percent)",
     ),
 ];
 
