@@ -57,6 +57,8 @@ pub enum Purpose<R> {
 /// The consequences of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect<R> {
+    /// The arguments of a run were set aside so often that it is to go back, because of this one.
+    Late(R, ObjectId),
     /// All objects of the bundle are here.
     Ready(Purpose<R>),
     /// Start a transfer.
@@ -111,7 +113,7 @@ struct Bundle {
     missing: BTreeSet<ObjectId>,
     bytes: u64,
     stage: Stage,
-    /// Number of times that it was set aside.
+    /// Number of times that it was set aside since one of its objects came.
     asides: u32,
     order: Order,
 }
@@ -323,6 +325,7 @@ impl<R: RunName> Pulls<R> {
             let bundle = known_mut(&mut self.bundles, &purpose);
             let was_missing = bundle.missing.remove(&object);
             assert!(was_missing, "{object} arrives for {purpose:?}, which does not miss it");
+            bundle.asides = 0;
             if bundle.missing.is_empty() {
                 self.remove(purpose);
                 out.push(Effect::Ready(purpose));

@@ -137,7 +137,8 @@ pub enum Message {
         /// Number of borrows given back.
         count: u32,
     },
-    /// None of the copies that the receiver named to the sender could be read.
+    /// None of the copies that the receiver named to the sender could be read, or their nodes are not reached
+    /// from there. The task for which it was needed comes back next, and runs elsewhere if it can.
     CopiesUnreadable {
         /// The object.
         object: ObjectId,

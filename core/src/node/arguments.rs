@@ -87,6 +87,25 @@ impl Node {
         self.return_run(slot, out);
     }
 
+    /// No holder of an argument of a run was reached for long: the run goes back, as another node may reach
+    /// one. The node that sent the task is told why, so that it does not send it here again at once. The runs
+    /// of actors wait on.
+    pub(super) fn argument_unreached(&mut self, slot: Slot<Run>, object: ObjectId, out: &mut Vec<Action>) {
+        if !self.is_of_task(slot) {
+            return;
+        }
+        match self.runs[slot].lease.0 {
+            sender if sender == self.id => self.owner.not_read(sender, object),
+            sender => self.send(sender, Message::CopiesUnreadable { object }),
+        }
+        self.return_run(slot, out);
+    }
+
+    /// Whether a run is there and belongs to no actor: another worker could run it.
+    fn is_of_task(&self, slot: Slot<Run>) -> bool {
+        self.runs.get(slot).is_some_and(|run| !run.constructs && !self.leases.is_host(run.client))
+    }
+
     /// An argument of a run has no copy left.
     pub(super) fn arguments_lost(
         &mut self,

@@ -125,7 +125,7 @@ impl Node {
             Message::BorrowReleased { object, count } => {
                 self.owner.borrows_returned(from, object, count, &mut self.effects)
             }
-            Message::CopiesUnreadable { object } => self.owner.ask_anew(object, &mut self.effects),
+            Message::CopiesUnreadable { object } => self.copies_unreadable(from, object),
             Message::Drain(message) => self.drain_message(from, message, out),
             Message::HolderAdded { object } => self.copy_told(from, object, true),
             Message::HolderRemoved { object } => self.copy_told(from, object, false),
@@ -173,6 +173,12 @@ impl Node {
                 answer.into_iter().for_each(|answer| self.send(from, *answer));
             }
         }
+    }
+
+    /// A node could not read an object for a task of this one, which comes back next.
+    fn copies_unreadable(&mut self, from: NodeId, object: ObjectId) {
+        self.owner.not_read(from, object);
+        self.owner.ask_anew(object, &mut self.effects);
     }
 
     /// Another node says how busy it is.

@@ -27,6 +27,7 @@ impl Node {
         change(&mut self.pulls, room, &mut effects);
         for effect in effects {
             match effect {
+                pull::Effect::Late(run, object) => self.argument_unreached(run, object, out),
                 pull::Effect::Ready(purpose) => self.pulled(purpose, out),
                 pull::Effect::Lost { purpose, object, cause } => {
                     self.pull_lost(purpose, object, cause.as_deref(), out)
@@ -49,6 +50,10 @@ impl Node {
     /// No holder of an object that is known here is reached. It may have been written here meanwhile, or its
     /// owner may know of other copies, and is asked if it is time to.
     fn not_reached(&mut self, object: ObjectId, asks: bool, out: &mut Vec<Action>) {
+        if !self.pulls.is_wanted(object) {
+            // The last run that waited for it has just gone back.
+            return;
+        }
         if self.store.find(object).is_some() {
             self.pull_done(object, out);
         } else if self.store.is_spilled(object) {

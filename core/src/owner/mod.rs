@@ -42,7 +42,7 @@
 //! | state | collection | enters by | leaves by |
 //! |---|---|---|---|
 //! | waiting | `dependents` of arguments, or the pauses | `submit`, `waits_again`, `run_again`, `try_after_pause` | `input_ready`, `end_pauses`, `fail` |
-//! | queued | a queue of its shape | `enqueue`, `try_after_pause`, `requeue_first` | `Schedule::round`, `fail_hopeless`, `fail_queue` |
+//! | queued | a queue of its shape | `enqueue`, `try_after_pause`, `requeue_first`, `requeue_elsewhere` | `Schedule::round`, `fail_hopeless`, `fail_queue` |
 //! | sent | `in_flight` of its lease | `Schedule::round` | `ended_slot`, `given_back`, `take_back` |
 //! | kept | kept tasks by age | `finish_kept` | `run_again`, `forget_task`, `output_gone` |
 //! | tombstone | the queue in which it ended | `finish` | `Schedule::round`, `fail_hopeless`, `fail_queue` |
@@ -287,6 +287,9 @@ pub struct Owner {
     wakes: Wakes,
     jobs: EndedJobs,
     checkpoints: Checkpoints,
+    /// The node that said last that it does not reach a copy of an object, or cannot read one. The task that
+    /// comes back from there next for this reason is not sent there again at once.
+    unread: Option<(NodeId, ObjectId)>,
     /// When to give back memory of entries that are gone.
     trim_at: Option<Now>,
     totals: Totals,
@@ -319,6 +322,7 @@ impl Owner {
             wakes: Wakes::default(),
             jobs: EndedJobs::default(),
             checkpoints: Checkpoints::default(),
+            unread: None,
             trim_at: None,
             totals: Totals::default(),
         }

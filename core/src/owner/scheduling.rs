@@ -3,7 +3,7 @@
 //! [`super::schedule`] owns queues and leases; this file handles the tasks in them: the preferred node of a
 //! task, tasks that come back from a lease that is gone, and tasks that fail without ever having a lease.
 
-use super::schedule::{End, Pending, Turn};
+use super::schedule::{End, Passed, Pending, Turn};
 use super::{Effect, Ended, Owner, Shape, Task};
 use crate::Now;
 use crate::event::Value;
@@ -247,6 +247,20 @@ impl Owner {
         self.push(slot, None, End::Front);
     }
 
+    /// Queues a task that a node could not start because it does not reach an argument. Others come first,
+    /// and of these the one that has most of the arguments.
+    pub(super) fn requeue_elsewhere(&mut self, slot: Slot<Task>, node: NodeId) {
+        self.tasks.sent_to_queued(slot);
+        if matches!(self.class_of(slot).placement, Placement::Group { .. }) {
+            return self.push(slot, None, End::Back);
+        }
+        let task = &self.tasks[slot];
+        let others = self.bytes_by_node(task).into_iter().filter(|(holder, _)| *holder != node);
+        let near = others.max_by_key(|(_, bytes)| *bytes).map(|(holder, _)| holder);
+        let shape = self.classes[task.class()].shape;
+        self.schedule.push_passed(shape, Passed { node, near }, Turn::of(task, End::Back), slot);
+    }
+
     fn push_near(&mut self, slot: Slot<Task>, end: End) {
         let task = &self.tasks[slot];
         if task.is_call() {
@@ -269,6 +283,17 @@ impl Owner {
     /// The node that has most of a task's arguments, if the difference is large enough. This node is returned
     /// only if leases on other nodes could otherwise take the task away from its arguments.
     fn near(&self, task: &Task) -> Option<NodeId> {
+        let bytes = self.bytes_by_node(task);
+        let (most, node) = bytes.iter().map(|(node, n)| (*n, *node)).max()?;
+        let is_mine = node == self.me;
+        let rival = bytes.iter().filter(|(n, _)| if is_mine { **n != node } else { **n == self.me });
+        let rival = rival.map(|(_, n)| *n).max().unwrap_or(0);
+        let is_worth_it = most >= rival + NEAR_BYTES_MIN;
+        (is_worth_it && (!is_mine || self.schedule.has_lease_abroad())).then_some(node)
+    }
+
+    /// The bytes of the stored arguments of a task that each node has.
+    fn bytes_by_node(&self, task: &Task) -> BTreeMap<NodeId, u64> {
         let mut bytes: BTreeMap<NodeId, u64> = BTreeMap::new();
         for (_, object) in task.dependencies() {
             let object = &self.references[*object];
@@ -276,11 +301,6 @@ impl Owner {
                 object.copies().iter().for_each(|node| *bytes.entry(*node).or_default() += len);
             }
         }
-        let (most, node) = bytes.iter().map(|(node, n)| (*n, *node)).max()?;
-        let is_mine = node == self.me;
-        let rival = bytes.iter().filter(|(n, _)| if is_mine { **n != node } else { **n == self.me });
-        let rival = rival.map(|(_, n)| *n).max().unwrap_or(0);
-        let is_worth_it = most >= rival + NEAR_BYTES_MIN;
-        (is_worth_it && (!is_mine || self.schedule.has_lease_abroad())).then_some(node)
+        bytes
     }
 }

@@ -159,8 +159,12 @@ impl Owner {
     ) {
         for (task, attempt) in tasks.iter().rev() {
             if let Some(slot) = self.sent_task(*task, lease, *attempt) {
+                let unread = self.node_of(slot).filter(|node| !started && self.take_unread(slot, *node));
                 self.left_lease(lease, slot);
-                self.restore(slot, started, out);
+                match unread {
+                    Some(node) => self.restore_elsewhere(slot, node, out),
+                    None => self.restore(slot, started, out),
+                }
             }
         }
         self.lease_paused(lease);
@@ -199,6 +203,35 @@ impl Owner {
         };
         let failure = self.located_failure(slot, &failure, self.me);
         self.fail(slot, &failure, out);
+    }
+
+    /// A node does not reach a copy of an object that it was to read for a task, or cannot read one.
+    pub fn not_read(&mut self, node: NodeId, object: ObjectId) {
+        self.unread = Some((node, object));
+    }
+
+    /// Whether a task comes back from a node for such an object.
+    fn take_unread(&mut self, slot: Slot<Task>, node: NodeId) -> bool {
+        let Some((_, object)) = self.unread.filter(|(reader, _)| *reader == node) else { return false };
+        let mut inputs = self.tasks[slot].dependencies().iter();
+        let is_for_it = inputs.any(|(_, input)| self.references[*input].id() == object);
+        if is_for_it {
+            self.unread = None;
+        }
+        is_for_it
+    }
+
+    /// Puts a task back that a node could not start because it does not reach an argument: other nodes come
+    /// first.
+    fn restore_elsewhere(&mut self, slot: Slot<Task>, node: NodeId, out: &mut Vec<Effect>) {
+        let task = &self.tasks[slot];
+        let is_over = task.is_cancelled() || self.jobs.contains(task.id().job());
+        if is_over || task.is_call() || self.is_constructor(slot) {
+            return self.restore(slot, false, out);
+        }
+        if !self.waits_again(slot, out) {
+            self.requeue_elsewhere(slot, node);
+        }
     }
 
     /// Constructs an actor again whose worker was taken away, if it has a restart left.

@@ -12,6 +12,9 @@ use tharsis_types::{NodeId, ObjectId};
 /// A copy that is to be moved is left to another node when it was set aside so often.
 const MOVE_ASIDES_MAX: u32 = 2;
 
+/// A run is to go back when its arguments were set aside so often: another node may reach their holders.
+pub(super) const ARGUMENT_ASIDES_MAX: u32 = 4;
+
 /// The owner of an object that gives way to others each time its holders are tried is asked so often.
 const ASK_PAUSE: Now = 64_000 * MS;
 
@@ -64,6 +67,12 @@ impl<R: RunName> Pulls<R> {
         self.pulls.get(&object).is_some_and(|pull| self.aside_until(pull).is_some())
     }
 
+    /// Whether a bundle is set aside.
+    #[must_use]
+    pub fn is_set_aside(&self, purpose: Purpose<R>) -> bool {
+        self.bundles.get(&purpose).is_some_and(|bundle| matches!(bundle.stage, Stage::Aside(_)))
+    }
+
     /// The holder that is tried next, and from when on: of those that are reached the first.
     pub(super) fn next_holder(&self, pull: &Pull<R>) -> Option<(NodeId, Now)> {
         let holders = pull.holders.iter().map(|holder| (*holder, self.unreached.until(*holder)));
@@ -81,7 +90,7 @@ impl<R: RunName> Pulls<R> {
     }
 
     /// No holder of an object is reached before a time: the bundles that wait for it leave their room to
-    /// others. A copy that is to be moved is kept by another node in the end.
+    /// others. A copy that is to be moved is kept by another node in the end, and a run may go back.
     pub(super) fn set_aside(&mut self, object: ObjectId, until: Now, out: &mut Vec<Effect<R>>) {
         let pull = known_mut(&mut self.pulls, &object);
         pull.done_bytes = 0;
@@ -95,6 +104,11 @@ impl<R: RunName> Pulls<R> {
                 self.remove(purpose);
                 out.push(Effect::Lost { purpose, object, cause: cause.clone() });
                 continue;
+            }
+            if let Purpose::Arguments(run) = purpose
+                && ARGUMENT_ASIDES_MAX <= bundle.asides
+            {
+                out.push(Effect::Late(run, object));
             }
             (bundle.stage, bundle.asides) = (Stage::Aside(until), bundle.asides.saturating_add(1));
             let (order, bytes) = (bundle.order, bundle.bytes);

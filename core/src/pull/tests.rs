@@ -1,5 +1,6 @@
 //! Bundles, sources and losses of pulls.
 
+use super::aside::ARGUMENT_ASIDES_MAX;
 use super::failures::TRIES_PER_HOLDER;
 use super::*;
 use tharsis_types::{JobId, TaskId};
@@ -293,6 +294,31 @@ fn bundles_behind_a_cut_leave_their_room_to_others() {
     assert_eq!(out, [Effect::Start { object: object(1), len: 60, from: NodeId(7) }]);
     pulls.arrived(object(1), 100, &mut out);
     assert_eq!((out.pop(), pulls.object_count()), (Some(Effect::Ready(arguments(1))), 0));
+}
+
+#[test]
+fn a_run_is_to_go_back_when_its_arguments_were_set_aside_often_and_nothing_came() {
+    let mut pulls = Pulls::beside(None);
+    let mut out = Vec::new();
+    pulls.want(arguments(1), vec![missing(1, 100, &[7]), missing(2, 100, &[8])], 1000, &mut out);
+    let break_off = |pulls: &mut Pulls<u32>| {
+        let mut out = Vec::new();
+        pulls.interrupted(interrupted(1, 7), 1000, &mut out);
+        end_pause(pulls, &mut Vec::new());
+        out
+    };
+    for _ in 0..ARGUMENT_ASIDES_MAX {
+        assert_eq!(break_off(&mut pulls), [unreached(1, true)]);
+    }
+    pulls.arrived(object(2), 1000, &mut out);
+    for _ in 0..ARGUMENT_ASIDES_MAX {
+        assert_eq!(break_off(&mut pulls), [unreached(1, true)]);
+    }
+    for _ in 0..2 {
+        // It may stay all the same.
+        assert_eq!(break_off(&mut pulls), [Effect::Late(1, object(1)), unreached(1, true)]);
+    }
+    assert!(pulls.is_running(object(1)) && !pulls.is_set_aside(arguments(1)));
 }
 
 #[test]

@@ -19,6 +19,7 @@
 //! | `requests.rs` | asking nodes for leases |
 //! | `behind.rs` | nodes that fall behind, and the tasks that leave their queues |
 //! | `inside.rs` | leases inside placement groups |
+//! | `passed.rs` | nodes that are passed over, as they do not reach an argument |
 //! | `quotas.rs` | what a job may ask for |
 //! | `refusals.rs` | nodes on which workers of a job do not start |
 //! | `waits.rs` | requests that wait at nodes |
@@ -27,6 +28,7 @@ mod behind;
 mod inside;
 mod leases;
 mod line;
+mod passed;
 mod queue;
 mod quotas;
 mod refusals;
@@ -35,6 +37,7 @@ mod shape;
 mod waits;
 
 pub(super) use line::{End, Turn};
+pub(super) use shape::Passed;
 pub use shape::Shape;
 
 use super::groups::KnownGroups;
@@ -396,6 +399,7 @@ impl Schedule {
         out: &mut Vec<Effect>,
     ) -> Result<(), Box<Failure>> {
         self.shapes[shape].sweep(tasks);
+        self.pass_on(now, shape, tasks, view, out);
         self.send_tasks(now, shape, tasks, out);
         self.return_leases(now, shape, out);
         self.make_way(now, shape, view, out);

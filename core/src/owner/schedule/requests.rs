@@ -14,7 +14,7 @@ use tharsis_types::limits::CLIENTS_MAX;
 use tharsis_types::{Failure, LeaseId, NodeId, Placement, Resources};
 
 /// Maximum number of requests for leases of one shape under way at a time.
-const REQUESTS_MAX: usize = 16;
+pub(super) const REQUESTS_MAX: usize = 16;
 /// Maximum number of leases of a shape that needs no resources, besides those whose tasks wait for others or
 /// take long: what these wait for may be in the queue.
 const FREE_LEASES_MAX: usize = 64;
@@ -365,7 +365,7 @@ impl Schedule {
     }
 
     /// Asks a node for a lease.
-    fn request(
+    pub(super) fn request(
         &mut self,
         shape_index: Slot<Shape>,
         node: NodeId,

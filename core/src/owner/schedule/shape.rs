@@ -22,6 +22,8 @@ pub struct Shape {
     pub(super) queue: Queue,
     /// Tasks that are queued for a certain node; none of these queues is empty.
     pub(super) near: BTreeMap<NodeId, Line>,
+    /// Tasks for which a node is passed over; none of these queues is empty either.
+    pub(super) passed: BTreeMap<Passed, Line>,
     /// Tasks that ended while they stood in a queue, and still do.
     pub(super) tombstones: usize,
     /// Leases that were asked for or granted, without those of living actors.
@@ -36,6 +38,15 @@ pub struct Shape {
     pub(super) stuck: Option<String>,
     /// Whether it had tasks or leases at the end of its last round.
     pub(super) was_busy: bool,
+}
+
+/// The node that tasks avoid, and one that they prefer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::owner) struct Passed {
+    /// The node that is passed over.
+    pub(in crate::owner) node: NodeId,
+    /// Of the others, the one that has most of the arguments.
+    pub(in crate::owner) near: Option<NodeId>,
 }
 
 /// Key that makes two classes one shape.
@@ -73,6 +84,7 @@ impl Shape {
             sample,
             queue: Queue::default(),
             near: BTreeMap::new(),
+            passed: BTreeMap::new(),
             tombstones: 0,
             leases: Vec::new(),
             settled: 0,
@@ -97,23 +109,28 @@ impl Shape {
 
     /// Tasks in its queues, tombstones among them.
     pub(super) fn len(&self) -> usize {
-        self.queue.len() + self.near.values().map(Line::len).sum::<usize>()
+        self.queue.len() + self.of_some().map(Line::len).sum::<usize>()
     }
 
     /// The tasks in its queues, tombstones among them.
     pub(super) fn queued(&self) -> impl Iterator<Item = Slot<Task>> {
-        self.queue.iter().chain(self.near.values().flat_map(Line::iter)).copied()
+        self.queue.iter().chain(self.of_some().flat_map(Line::iter)).copied()
+    }
+
+    /// The queues that not all nodes serve.
+    fn of_some(&self) -> impl Iterator<Item = &Line> {
+        self.near.values().chain(self.passed.values())
     }
 
     /// Whether tasks in its queues differ in priority.
     pub(super) fn is_ranked(&self) -> bool {
-        self.queue.is_ranked() || self.near.values().any(Line::is_ranked)
+        self.queue.is_ranked() || self.of_some().any(Line::is_ranked)
     }
 
     /// The urgency of each of its first leases, at most so many: the priorities of its tasks, highest first,
     /// each added to that of their class.
     pub(super) fn urgencies(&self, count: usize) -> Vec<i32> {
-        let lines = self.queue.lines().chain(self.near.values());
+        let lines = self.queue.lines().chain(self.of_some());
         let mut all: Vec<_> = lines.flat_map(|line| line.priorities().take(count)).collect();
         all.sort_unstable_by_key(|priority| Reverse(*priority));
         all.truncate(count);
@@ -131,7 +148,8 @@ impl Shape {
 
     /// Whether there is a task for a lease on a node.
     pub(super) fn has_for(&self, node: NodeId) -> bool {
-        !self.queue.is_empty() || self.near.contains_key(&node)
+        let is_passed_on = |passed: &Passed| passed.node != node;
+        !self.queue.is_empty() || self.near.contains_key(&node) || self.passed.keys().any(is_passed_on)
     }
 
     /// Puts a task into the queue of a node, or into the common one.
@@ -152,12 +170,28 @@ impl Shape {
             }
             return next;
         }
+        let passed_on = self.passed.iter_mut().find(|(passed, _)| passed.node != node);
+        if let Some((passed, line)) = passed_on {
+            let (passed, next) = (*passed, line.pop());
+            assert!(next.is_some(), "an empty queue is kept for others than node {}", passed.node);
+            if line.is_empty() {
+                self.passed.remove(&passed);
+            }
+            return next;
+        }
         self.queue.pop(now)
     }
 
     /// Moves the tasks that are queued for a node to the common queue.
     pub(super) fn forget_near(&mut self, node: NodeId, tasks: &Tasks) {
         for slot in self.near.remove(&node).unwrap_or_default().iter() {
+            self.queue.push(Turn::of(&tasks[*slot], End::Back), *slot);
+        }
+    }
+
+    /// Moves tasks for which a node is passed over to the common queue.
+    pub(super) fn forget_passed(&mut self, passed: Passed, tasks: &Tasks) {
+        for slot in self.passed.remove(&passed).unwrap_or_default().iter() {
             self.queue.push(Turn::of(&tasks[*slot], End::Back), *slot);
         }
     }
@@ -179,6 +213,8 @@ impl Shape {
         self.queue.retain(&mut lives);
         self.near.values_mut().for_each(|queue| queue.retain(&mut lives));
         self.near.retain(|_, queue| !queue.is_empty());
+        self.passed.values_mut().for_each(|queue| queue.retain(&mut lives));
+        self.passed.retain(|_, queue| !queue.is_empty());
         assert_eq!(before - self.len(), self.tombstones, "ended tasks in queues are miscounted");
         self.tombstones = 0;
         self.queue.shrink();
@@ -187,7 +223,7 @@ impl Shape {
     /// Asserts that no queue for a node is empty and that tombstones are counted.
     pub(super) fn check(&self) {
         self.queue.check();
-        assert!(self.near.values().all(|queue| !queue.is_empty()), "an empty queue is kept for a node");
+        assert!(self.of_some().all(|queue| !queue.is_empty()), "an empty queue is kept for some nodes");
         assert!(self.tombstones <= self.len(), "more ended tasks in queues than tasks");
     }
 

@@ -1,0 +1,234 @@
+//! Tasks whose argument lies on a node that lives and is not reached: they are placed anew.
+
+// A test may panic where it fails, also in shared functions.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[allow(dead_code, reason = "not every test uses all of it")]
+mod host;
+
+use host::{Host, config, member};
+use std::sync::Arc;
+use tharsis_core::event::{OutputValue, TaskOutcome};
+use tharsis_core::pull::Interrupted;
+use tharsis_core::{Action, Event, MS, Operation};
+use tharsis_types::peer::{DoneOutcome, DoneValue, Message, PushedDependency, PushedTask, RemoteState};
+use tharsis_types::task::Output;
+use tharsis_types::{
+    ClientId, Dependency, FunctionId, JobId, LeaseId, NodeId, ObjectId, RefId, Resources, TaskArgs,
+    TaskClass, TaskId,
+};
+
+const ME: NodeId = NodeId(1);
+const OWNER: NodeId = NodeId(2);
+const HOLDER: NodeId = NodeId(3);
+const OTHER: NodeId = NodeId(4);
+const THIRD: NodeId = NodeId(5);
+const JOB: JobId = JobId(1);
+const DRIVER: ClientId = ClientId(1);
+const LEN: u64 = 64;
+
+/// Times that a run waits for the next try before it goes back.
+const TRIES: usize = 4;
+
+fn task(n: u64) -> TaskId {
+    TaskId::root(JOB).child(n)
+}
+
+/// The object of the owner that only the holder has.
+fn argument() -> RefId {
+    RefId { object: ObjectId::put(task(100), 0), owner: OWNER }
+}
+
+fn class(cpus: f64, priority: i32) -> Arc<TaskClass> {
+    let resources = Resources::cpus(cpus).unwrap();
+    Arc::new(TaskClass { resources, priority, ..TaskClass::new(JOB, FunctionId(1), "f") })
+}
+
+fn submitted(n: u64, class: u32, argument: Option<RefId>) -> Event {
+    let dependency = argument.map(|reference| Dependency { reference, parameter: 0 });
+    let dependencies = dependency.into_iter().collect();
+    let args = TaskArgs { payload: [1].into(), dependencies, ..TaskArgs::default() };
+    let (task, tokens) = (task(n), [n].into_iter().collect());
+    Event::Submitted { client: DRIVER, run: None, class, task, tokens, args }
+}
+
+fn is_read(said: &[Action]) -> bool {
+    said.iter().any(|action| matches!(action, Action::Do(Operation::Pull { from: HOLDER, .. })))
+}
+
+/// Time passes, and the owner and the holder live.
+fn pass(host: &mut Host) -> Vec<Action> {
+    let load = || Message::LoadReport { free: Resources::default(), waiting: 0 };
+    let mut said: Vec<_> = [OWNER, HOLDER].iter().flat_map(|node| host.hear(*node, load())).collect();
+    said.extend(host.feed(Event::Tick));
+    said
+}
+
+fn interrupt(host: &mut Host) {
+    let (object, cause) = (argument().object, "cut".to_owned());
+    host.feed(Event::PullInterrupted(Interrupted { object, from: HOLDER, done_bytes: 0, cause }));
+}
+
+/// The times that pass until the argument is read again.
+fn try_again(host: &mut Host) -> usize {
+    (0..1_000).position(|_| is_read(&pass(host))).unwrap()
+}
+
+/// A node with a driver; the owner of the argument and its holder run nothing.
+fn alone() -> Host {
+    let mut host = Host::new(config(member(ME, 4.0)), MS, 10 * MS);
+    for node in [OWNER, HOLDER] {
+        host.feed(Event::MemberJoined(Arc::new(member(node, 0.0))));
+    }
+    host.feed(Event::DriverJoined { client: DRIVER, job: JOB, weight: 100, quota: None });
+    host
+}
+
+/// A task of the driver takes all CPUs of the node, and reads its argument.
+fn reading() -> Host {
+    let mut host = alone();
+    let definition = Ok(class(4.0, 0));
+    host.feed(Event::ClassDefined { client: DRIVER, class: 0, definition });
+    host.feed(Event::Held { client: DRIVER, token: 100, reference: argument() });
+    host.feed(submitted(1, 0, Some(argument())));
+    let state = RemoteState::Stored { len: LEN, holders: vec![HOLDER] };
+    host.hear(OWNER, Message::ObjectState { object: argument().object, state, nested: Vec::new() });
+    let ready = host.ready(ClientId(2));
+    let said = host.feed(ready);
+    assert!(is_read(&said), "{said:?}");
+    host
+}
+
+#[test]
+fn a_task_behind_a_cut_leaves_its_place_to_others_and_runs_once_the_way_is_back() {
+    let mut host = reading();
+    host.feed(submitted(2, 0, None));
+    for _ in 0..TRIES {
+        interrupt(&mut host);
+        assert!(8 <= try_again(&mut host), "250 ms are 8 times");
+        assert!(host.runs.is_empty(), "{:?}", host.runs);
+    }
+    interrupt(&mut host);
+    assert!(host.runs.contains_key(&task(2)), "it waits behind the other one");
+    let output = Output { value: OutputValue::Inline([7].into()), nested: Vec::new() };
+    let ended = host.finished(task(2), TaskOutcome::Returned([output].into_iter().collect()));
+    host.feed(ended);
+    for _ in 0..2 * TRIES {
+        assert!(8 <= try_again(&mut host), "no other node can run it, and it comes back after pauses");
+        interrupt(&mut host);
+    }
+    try_again(&mut host);
+    host.feed(Event::PullDone { object: argument().object });
+    assert!(host.runs.contains_key(&task(1)), "the way is back");
+}
+
+#[test]
+fn a_run_of_another_node_goes_back_and_its_lease_is_free() {
+    let (mut host, lease) = (alone(), LeaseId(1));
+    let wanted = class(4.0, 0);
+    let class = Arc::clone(&wanted);
+    let asks = Message::LeaseRequest { lease, class, wait: true, urgency: 0, weight: 100, quota: None };
+    host.hear(OWNER, asks);
+    let ready = host.ready(ClientId(2));
+    host.feed(ready);
+    let state = RemoteState::Stored { len: LEN, holders: vec![HOLDER] };
+    let dependency = Dependency { reference: argument(), parameter: 0 };
+    let pushed = PushedTask {
+        task: task(1),
+        attempt: 0,
+        class: wanted,
+        payload: [1].into(),
+        dependencies: vec![PushedDependency { dependency, state, nested: Vec::new() }],
+        nested: Vec::new(),
+        name: None,
+    };
+    assert!(is_read(&host.hear(OWNER, Message::TaskPush { lease, task: Box::new(pushed) })));
+    let back = Message::TaskGiveBack { lease, tasks: vec![(task(1), 0)], started: false };
+    for _ in 0..TRIES {
+        interrupt(&mut host);
+        try_again(&mut host);
+        assert!(!host.sent.contains(&back));
+    }
+    interrupt(&mut host);
+    let at = |wanted: &Message| host.sent.iter().position(|message| message == wanted).unwrap();
+    assert!(at(&Message::CopiesUnreadable { object: argument().object }) < at(&back), "{:?}", host.sent);
+    host.hear(OWNER, Message::LeaseReturned { lease });
+    let left = host.node.leftovers();
+    assert!(!left.iter().any(|(table, _)| ["runs", "leases given"].contains(table)), "{left:?}");
+}
+
+/// The leases that were asked for, and the nodes that were asked.
+fn asked(said: &[Action]) -> Vec<(NodeId, LeaseId)> {
+    let mut asked = Vec::new();
+    for action in said {
+        let Action::Do(Operation::Send { to, packet }) = action else { continue };
+        asked.extend(packet.messages.iter().filter_map(|message| match message {
+            Message::LeaseRequest { lease, .. } => Some((*to, *lease)),
+            _ => None,
+        }));
+    }
+    asked
+}
+
+fn is_pushed(host: &Host) -> bool {
+    host.sent.iter().any(|message| matches!(message, Message::TaskPush { .. }))
+}
+
+/// A task of the driver was sent to another node than the one that has its argument: the lease, and the
+/// argument.
+fn sent_elsewhere() -> (Host, LeaseId, ObjectId) {
+    let mut host = Host::new(config(member(ME, 1.0)), MS, 100 * MS);
+    for node in [HOLDER, OTHER, THIRD] {
+        host.feed(Event::MemberJoined(Arc::new(member(node, 2.0))));
+    }
+    host.feed(Event::DriverJoined { client: DRIVER, job: JOB, weight: 100, quota: None });
+    for (number, priority) in [(0, 0), (1, 1)] {
+        let definition = Ok(class(2.0, priority));
+        host.feed(Event::ClassDefined { client: DRIVER, class: number, definition });
+    }
+    let makes = asked(&host.feed(submitted(1, 0, None)));
+    let [(HOLDER, lease)] = makes[..] else { panic!("{makes:?}") };
+    host.hear(HOLDER, Message::LeaseGranted { lease });
+    let output = Output { value: DoneValue::Stored { len: LEN }, nested: Vec::new() };
+    let outcome = Box::new(DoneOutcome::Returned([output].into_iter().collect()));
+    host.hear(HOLDER, Message::TaskDone { lease, task: task(1), attempt: 0, run_ns: 1, outcome });
+    let reference = RefId { object: ObjectId::output(task(1), 0), owner: ME };
+    let takes = asked(&host.feed(submitted(2, 1, Some(reference))));
+    let [(OTHER, lease)] = takes[..] else { panic!("{takes:?}") };
+    host.hear(OTHER, Message::LeaseGranted { lease });
+    (host, lease, reference.object)
+}
+
+fn has_free(host: &mut Host, node: NodeId, cpus: f64) {
+    host.hear(node, Message::LoadReport { free: Resources::cpus(cpus).unwrap(), waiting: 0 });
+}
+
+fn comes_back(host: &mut Host, lease: LeaseId, object: ObjectId) -> Vec<(NodeId, LeaseId)> {
+    host.hear(OTHER, Message::CopiesUnreadable { object });
+    host.sent.clear();
+    asked(&host.hear(OTHER, Message::TaskGiveBack { lease, tasks: vec![(task(2), 0)], started: false }))
+}
+
+#[test]
+fn a_task_comes_to_another_node_than_the_one_that_does_not_reach_its_argument() {
+    for (of_holder, of_third, expected) in [(2.0, 2.0, HOLDER), (0.0, 2.0, THIRD)] {
+        let (mut host, lease, object) = sent_elsewhere();
+        has_free(&mut host, HOLDER, of_holder);
+        has_free(&mut host, THIRD, of_third);
+        let asked = comes_back(&mut host, lease, object);
+        let [(node, lease)] = asked[..] else { panic!("{asked:?}") };
+        assert_eq!(node, expected);
+        assert!(!is_pushed(&host));
+        host.hear(node, Message::LeaseGranted { lease });
+        assert!(is_pushed(&host), "{:?}", host.sent);
+    }
+}
+
+#[test]
+fn a_task_comes_to_the_same_node_again_if_no_other_has_room() {
+    let (mut host, lease, object) = sent_elsewhere();
+    has_free(&mut host, HOLDER, 0.0);
+    has_free(&mut host, THIRD, 0.0);
+    assert!(comes_back(&mut host, lease, object).is_empty());
+    assert!(is_pushed(&host), "{:?}", host.sent);
+}
