@@ -57,7 +57,9 @@ pub enum Purpose<R> {
 /// The consequences of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect<R> {
-    /// The arguments of a run were set aside so often that it is to go back, because of this one.
+    /// The arguments of a run are set aside.
+    Aside(R),
+    /// They were set aside so often that the run is to go back, because of this one.
     Late(R, ObjectId),
     /// All objects of the bundle are here.
     Ready(Purpose<R>),

@@ -10,12 +10,12 @@ use host::{Host, config, member};
 use std::sync::Arc;
 use tharsis_core::event::{OutputValue, TaskOutcome};
 use tharsis_core::pull::Interrupted;
-use tharsis_core::{Action, Event, MS, Operation};
+use tharsis_core::{Action, Event, MS, Operation, Value};
 use tharsis_types::peer::{DoneOutcome, DoneValue, Message, PushedDependency, PushedTask, RemoteState};
 use tharsis_types::task::Output;
 use tharsis_types::{
-    ClientId, Dependency, FunctionId, JobId, LeaseId, NodeId, ObjectId, RefId, Resources, TaskArgs,
-    TaskClass, TaskId,
+    ClientId, Dependency, FailureKind, FunctionId, JobId, LeaseId, NodeId, ObjectId, RefId, Resources,
+    TaskArgs, TaskClass, TaskId,
 };
 
 const ME: NodeId = NodeId(1);
@@ -39,9 +39,9 @@ fn argument() -> RefId {
     RefId { object: ObjectId::put(task(100), 0), owner: OWNER }
 }
 
-fn class(cpus: f64, priority: i32) -> Arc<TaskClass> {
+fn class(cpus: f64, priority: i32, timeout_ms: u64) -> Arc<TaskClass> {
     let resources = Resources::cpus(cpus).unwrap();
-    Arc::new(TaskClass { resources, priority, ..TaskClass::new(JOB, FunctionId(1), "f") })
+    Arc::new(TaskClass { resources, priority, timeout_ms, ..TaskClass::new(JOB, FunctionId(1), "f") })
 }
 
 fn submitted(n: u64, class: u32, argument: Option<RefId>) -> Event {
@@ -74,6 +74,13 @@ fn try_again(host: &mut Host) -> usize {
     (0..1_000).position(|_| is_read(&pass(host))).unwrap()
 }
 
+fn failure(host: &Host, n: u64) -> Option<FailureKind> {
+    match host.node.value(ObjectId::output(task(n), 0)) {
+        Some(Value::Failed(failure)) => Some(failure.kind),
+        _ => None,
+    }
+}
+
 /// A node with a driver; the owner of the argument and its holder run nothing.
 fn alone() -> Host {
     let mut host = Host::new(config(member(ME, 4.0)), MS, 10 * MS);
@@ -85,9 +92,9 @@ fn alone() -> Host {
 }
 
 /// A task of the driver takes all CPUs of the node, and reads its argument.
-fn reading() -> Host {
+fn reading(timeout_ms: u64) -> Host {
     let mut host = alone();
-    let definition = Ok(class(4.0, 0));
+    let definition = Ok(class(4.0, 0, timeout_ms));
     host.feed(Event::ClassDefined { client: DRIVER, class: 0, definition });
     host.feed(Event::Held { client: DRIVER, token: 100, reference: argument() });
     host.feed(submitted(1, 0, Some(argument())));
@@ -101,7 +108,7 @@ fn reading() -> Host {
 
 #[test]
 fn a_task_behind_a_cut_leaves_its_place_to_others_and_runs_once_the_way_is_back() {
-    let mut host = reading();
+    let mut host = reading(0);
     host.feed(submitted(2, 0, None));
     for _ in 0..TRIES {
         interrupt(&mut host);
@@ -123,9 +130,37 @@ fn a_task_behind_a_cut_leaves_its_place_to_others_and_runs_once_the_way_is_back(
 }
 
 #[test]
+fn a_timeout_ends_a_task_while_no_holder_of_its_argument_is_reached() {
+    let mut host = reading(1_000);
+    for _ in 0..2 {
+        interrupt(&mut host);
+        try_again(&mut host);
+    }
+    interrupt(&mut host);
+    let ends = (0..30).any(|_| {
+        let said = pass(&mut host);
+        assert!(!is_read(&said), "{said:?}");
+        failure(&host, 1).is_some()
+    });
+    assert!(ends);
+    assert_eq!(failure(&host, 1), Some(FailureKind::TimedOut));
+}
+
+#[test]
+fn a_timeout_does_not_end_a_task_whose_argument_comes_again() {
+    let mut host = reading(1_000);
+    interrupt(&mut host);
+    try_again(&mut host);
+    (0..100).for_each(|_| drop(pass(&mut host)));
+    assert_eq!(failure(&host, 1), None);
+    host.feed(Event::PullDone { object: argument().object });
+    assert!(host.runs.contains_key(&task(1)));
+}
+
+#[test]
 fn a_run_of_another_node_goes_back_and_its_lease_is_free() {
     let (mut host, lease) = (alone(), LeaseId(1));
-    let wanted = class(4.0, 0);
+    let wanted = class(4.0, 0, 0);
     let class = Arc::clone(&wanted);
     let asks = Message::LeaseRequest { lease, class, wait: true, urgency: 0, weight: 100, quota: None };
     host.hear(OWNER, asks);
@@ -183,7 +218,7 @@ fn sent_elsewhere() -> (Host, LeaseId, ObjectId) {
     }
     host.feed(Event::DriverJoined { client: DRIVER, job: JOB, weight: 100, quota: None });
     for (number, priority) in [(0, 0), (1, 1)] {
-        let definition = Ok(class(2.0, priority));
+        let definition = Ok(class(2.0, priority, 0));
         host.feed(Event::ClassDefined { client: DRIVER, class: number, definition });
     }
     let makes = asked(&host.feed(submitted(1, 0, None)));

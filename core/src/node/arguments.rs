@@ -87,9 +87,16 @@ impl Node {
         self.return_run(slot, out);
     }
 
+    /// No holder of an argument of a run is reached: from now on the timeout of its task counts. The runs of
+    /// actors wait without an end.
+    pub(super) fn argument_aside(&mut self, slot: Slot<Run>) {
+        if self.is_of_task(slot) {
+            self.runs.set_aside(slot, self.now);
+        }
+    }
+
     /// No holder of an argument of a run was reached for long: the run goes back, as another node may reach
-    /// one. The node that sent the task is told why, so that it does not send it here again at once. The runs
-    /// of actors wait on.
+    /// one. The node that sent the task is told why, so that it does not send it here again at once.
     pub(super) fn argument_unreached(&mut self, slot: Slot<Run>, object: ObjectId, out: &mut Vec<Action>) {
         if !self.is_of_task(slot) {
             return;

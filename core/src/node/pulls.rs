@@ -27,6 +27,7 @@ impl Node {
         change(&mut self.pulls, room, &mut effects);
         for effect in effects {
             match effect {
+                pull::Effect::Aside(run) => self.argument_aside(run),
                 pull::Effect::Late(run, object) => self.argument_unreached(run, object, out),
                 pull::Effect::Ready(purpose) => self.pulled(purpose, out),
                 pull::Effect::Lost { purpose, object, cause } => {

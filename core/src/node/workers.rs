@@ -7,7 +7,8 @@ use super::runs::Run;
 use crate::Now;
 use crate::event::{Action, Operation, Record, TaskOutcome};
 use crate::lease::{self, Host, LeaseKey};
-use crate::owner::Ended;
+use crate::owner::{Ended, unreached_failure};
+use crate::pull::Purpose;
 use crate::slab::Slot;
 use std::sync::Arc;
 use tharsis_types::peer::{DoneOutcome, Message};
@@ -209,8 +210,12 @@ impl Node {
         }
     }
 
-    /// Kills workers whose task has run longer than its timeout.
+    /// Ends runs whose arguments were not reached for longer than their timeout, and kills workers whose task
+    /// has run for longer than its own.
     pub(super) fn kill_overdue(&mut self, now: Now, out: &mut Vec<Action>) {
+        for slot in self.runs.overdue_aside(now) {
+            self.overdue_aside(slot, out);
+        }
         for (client, timeout_ms) in self.runs.doom_overdue(now) {
             let text = format!("ran longer than its timeout of {timeout_ms} ms");
             let reason = Arc::new(Failure::new(FailureKind::TimedOut, text));
@@ -220,6 +225,18 @@ impl Node {
             }
         }
         self.late_kills(now, out);
+    }
+
+    /// The timeout of a run is over that waits for arguments: it fails, unless they are on their way.
+    fn overdue_aside(&mut self, slot: Slot<Run>, out: &mut Vec<Action>) {
+        // The end of another one may have ended it.
+        let Some(run) = self.runs.get(slot).filter(|run| run.is_staging()) else { return };
+        let failure = Arc::new(unreached_failure(run.timeout_ms));
+        if self.pulls.is_set_aside(Purpose::Arguments(slot)) {
+            self.arguments_refused(slot, failure, out);
+        } else {
+            self.runs.goes_on(slot);
+        }
     }
 }
 

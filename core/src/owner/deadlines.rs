@@ -66,6 +66,12 @@ impl Owner {
     }
 }
 
+/// The failure of a task that nodes could not start because they did not reach its arguments.
+pub(crate) fn unreached_failure(timeout_ms: u64) -> Failure {
+    let text = format!("its arguments were not reached for longer than its timeout of {timeout_ms} ms");
+    Failure::new(FailureKind::TimedOut, text)
+}
+
 fn deadline_failure() -> Failure {
     Failure::new(FailureKind::TimedOut, "the time of the task that called it was over")
 }

@@ -100,6 +100,7 @@ mod tasks;
 
 pub(crate) use checkpoints::{Offered, Taken};
 pub use classes::Class;
+pub(crate) use deadlines::unreached_failure;
 pub(crate) use ends::dependency_failure;
 pub use graphs::StepTally;
 pub use groups::GroupStage;

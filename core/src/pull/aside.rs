@@ -105,10 +105,9 @@ impl<R: RunName> Pulls<R> {
                 out.push(Effect::Lost { purpose, object, cause: cause.clone() });
                 continue;
             }
-            if let Purpose::Arguments(run) = purpose
-                && ARGUMENT_ASIDES_MAX <= bundle.asides
-            {
-                out.push(Effect::Late(run, object));
+            if let Purpose::Arguments(run) = purpose {
+                let is_late = ARGUMENT_ASIDES_MAX <= bundle.asides;
+                out.push(if is_late { Effect::Late(run, object) } else { Effect::Aside(run) });
             }
             (bundle.stage, bundle.asides) = (Stage::Aside(until), bundle.asides.saturating_add(1));
             let (order, bytes) = (bundle.order, bundle.bytes);

@@ -285,7 +285,7 @@ fn bundles_behind_a_cut_leave_their_room_to_others() {
     pulls.interrupted(interrupted(1, 7), 100, &mut out);
     pulls.check();
     let start = Effect::Start { object: object(3), len: 100, from: NodeId(8) };
-    assert_eq!(out, [unreached(1, true), start]);
+    assert_eq!(out, [Effect::Aside(1), unreached(1, true), start]);
     assert!(pulls.is_aside(object(1)) && !pulls.is_aside(object(2)), "the other one is still being read");
     pulls.arrived(object(3), 100, &mut out);
     pulls.arrived(object(2), 100, &mut out);
@@ -308,11 +308,11 @@ fn a_run_is_to_go_back_when_its_arguments_were_set_aside_often_and_nothing_came(
         out
     };
     for _ in 0..ARGUMENT_ASIDES_MAX {
-        assert_eq!(break_off(&mut pulls), [unreached(1, true)]);
+        assert_eq!(break_off(&mut pulls), [Effect::Aside(1), unreached(1, true)]);
     }
     pulls.arrived(object(2), 1000, &mut out);
     for _ in 0..ARGUMENT_ASIDES_MAX {
-        assert_eq!(break_off(&mut pulls), [unreached(1, true)]);
+        assert_eq!(break_off(&mut pulls), [Effect::Aside(1), unreached(1, true)]);
     }
     for _ in 0..2 {
         // It may stay all the same.

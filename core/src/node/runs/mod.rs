@@ -50,7 +50,8 @@ pub(super) struct Runs {
     of_task: IdMap<TaskId, SmallVec<[Slot<Run>; 1]>>,
     /// Tasks submitted by each task that runs here.
     children: IdMap<TaskId, Children>,
-    /// Runs that have begun and have a timeout, by the end of it.
+    /// Runs that have a timeout and have begun, or wait for an argument of which no holder was reached, by
+    /// the end of it.
     timed: BTreeSet<(Now, Slot<Run>)>,
     /// Workers of actors that were asked for the calls that they have not begun, and have not answered that
     /// question: what they were sent now would overtake those.
@@ -123,6 +124,9 @@ impl Runs {
     pub(super) fn sent(&mut self, slot: Slot<Run>) {
         let run = &mut self.runs[slot];
         assert!(run.is_staging(), "a run of {} is sent twice", run.task);
+        if let Some(due) = run.due() {
+            self.timed.remove(&(due, slot));
+        }
         run.stage = Stage::Sent { first_since: None };
         // For a task of this node without stored arguments, the ledger has already noted it.
         if run.is_lent() || run.has_pins() {
@@ -137,6 +141,31 @@ impl Runs {
             line.swap(at - 1, at);
             at -= 1;
         }
+    }
+
+    /// No holder of an argument of a run is reached: its timeout counts from now on.
+    pub(super) fn set_aside(&mut self, slot: Slot<Run>, now: Now) {
+        let run = &mut self.runs[slot];
+        if run.stage == (Stage::Staging { aside_since: None }) {
+            run.stage = Stage::Staging { aside_since: Some(now) };
+            self.timed.extend(run.due().map(|due| (due, slot)));
+        }
+    }
+
+    /// An argument of which no holder was reached is on its way: the timeout of the run counts no more.
+    pub(super) fn goes_on(&mut self, slot: Slot<Run>) {
+        let run = &mut self.runs[slot];
+        assert!(run.is_staging(), "a run of {} waits for arguments in its worker", run.task);
+        if let Some(due) = run.due() {
+            self.timed.remove(&(due, slot));
+        }
+        run.stage = Stage::Staging { aside_since: None };
+    }
+
+    /// Runs whose timeout is over since no holder of an argument was reached.
+    pub(super) fn overdue_aside(&self, now: Now) -> Vec<Slot<Run>> {
+        let due = self.timed.iter().take_while(|(due, _)| *due <= now).map(|(_, slot)| *slot);
+        due.filter(|slot| self.runs[*slot].is_staging()).collect()
     }
 
     /// The worker of an actor is asked for the calls that it has not begun. Returns the number of the
@@ -179,7 +208,7 @@ impl Runs {
             if let Some(due) = run.due() {
                 self.timed.remove(&(due, *slot));
             }
-            run.stage = Stage::Staging;
+            run.stage = Stage::Staging { aside_since: None };
         }
         line.make_contiguous().sort_by_key(|slot| runs[*slot].is_staging());
         back

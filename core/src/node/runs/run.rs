@@ -108,7 +108,10 @@ impl<'a> Call<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Not all of its arguments are here.
-    Staging,
+    Staging {
+        /// Since when no holder of one was reached; it may be on its way by now.
+        aside_since: Option<Now>,
+    },
     /// Its worker has it.
     Sent {
         /// When it became the first of its worker.
@@ -168,7 +171,7 @@ impl Run {
             constructs: class.role == Role::Constructor,
             rules: class.calls,
             origin,
-            stage: Stage::Staging,
+            stage: Stage::Staging { aside_since: None },
             is_stopping: false,
             pins: None,
         }
@@ -191,7 +194,7 @@ impl Run {
 
     /// Whether it waits for arguments.
     pub(in crate::node) fn is_staging(&self) -> bool {
-        self.stage == Stage::Staging
+        matches!(self.stage, Stage::Staging { .. })
     }
 
     /// Whether its worker is being killed because of it.
@@ -209,7 +212,7 @@ impl Run {
     pub(in crate::node) fn first_since(&self) -> Option<Now> {
         match self.stage {
             Stage::Sent { first_since } => first_since,
-            Stage::Staging | Stage::Doomed => None,
+            Stage::Staging { .. } | Stage::Doomed => None,
         }
     }
 
@@ -267,9 +270,15 @@ impl Run {
         missing
     }
 
-    /// When its timeout is over; `None` if it has none or has not started.
+    /// When its timeout is over; `None` if it has none, or neither has started nor waits for an argument of
+    /// which no holder was reached.
     pub(in crate::node) fn due(&self) -> Option<Now> {
-        let since = self.first_since().filter(|_| 0 < self.timeout_ms)?;
+        let since = match self.stage {
+            Stage::Staging { aside_since } => aside_since,
+            Stage::Sent { first_since } => first_since,
+            Stage::Doomed => None,
+        };
+        let since = since.filter(|_| 0 < self.timeout_ms)?;
         Some(since.saturating_add(self.timeout_ms.saturating_mul(MS)))
     }
 }
