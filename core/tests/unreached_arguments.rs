@@ -211,14 +211,14 @@ fn is_pushed(host: &Host) -> bool {
 
 /// A task of the driver was sent to another node than the one that has its argument: the lease, and the
 /// argument.
-fn sent_elsewhere() -> (Host, LeaseId, ObjectId) {
+fn sent_elsewhere(timeout_ms: u64) -> (Host, LeaseId, ObjectId) {
     let mut host = Host::new(config(member(ME, 1.0)), MS, 100 * MS);
     for node in [HOLDER, OTHER, THIRD] {
         host.feed(Event::MemberJoined(Arc::new(member(node, 2.0))));
     }
     host.feed(Event::DriverJoined { client: DRIVER, job: JOB, weight: 100, quota: None });
     for (number, priority) in [(0, 0), (1, 1)] {
-        let definition = Ok(class(2.0, priority, 0));
+        let definition = Ok(class(2.0, priority, timeout_ms));
         host.feed(Event::ClassDefined { client: DRIVER, class: number, definition });
     }
     let makes = asked(&host.feed(submitted(1, 0, None)));
@@ -247,7 +247,7 @@ fn comes_back(host: &mut Host, lease: LeaseId, object: ObjectId) -> Vec<(NodeId,
 #[test]
 fn a_task_comes_to_another_node_than_the_one_that_does_not_reach_its_argument() {
     for (of_holder, of_third, expected) in [(2.0, 2.0, HOLDER), (0.0, 2.0, THIRD)] {
-        let (mut host, lease, object) = sent_elsewhere();
+        let (mut host, lease, object) = sent_elsewhere(0);
         has_free(&mut host, HOLDER, of_holder);
         has_free(&mut host, THIRD, of_third);
         let asked = comes_back(&mut host, lease, object);
@@ -260,10 +260,15 @@ fn a_task_comes_to_another_node_than_the_one_that_does_not_reach_its_argument() 
 }
 
 #[test]
-fn a_task_comes_to_the_same_node_again_if_no_other_has_room() {
-    let (mut host, lease, object) = sent_elsewhere();
+fn a_task_comes_to_the_same_node_again_if_no_other_has_room_and_its_timeout_goes_on() {
+    let (mut host, lease, object) = sent_elsewhere(1_000);
     has_free(&mut host, HOLDER, 0.0);
     has_free(&mut host, THIRD, 0.0);
     assert!(comes_back(&mut host, lease, object).is_empty());
     assert!(is_pushed(&host), "{:?}", host.sent);
+    assert_eq!(failure(&host, 2), None);
+    (0..10).for_each(|_| drop(host.feed(Event::Tick)));
+    comes_back(&mut host, lease, object);
+    assert!(!is_pushed(&host));
+    assert_eq!(failure(&host, 2), Some(FailureKind::TimedOut));
 }

@@ -1,5 +1,6 @@
 //! Tasks on their way to a worker: the data for their start, and tasks that come back unstarted.
 
+use super::deadlines::unreached_failure;
 use super::tasks::TaskState;
 use super::{Effect, Ended, Object, Owner, Task};
 use crate::Now;
@@ -222,16 +223,22 @@ impl Owner {
     }
 
     /// Puts a task back that a node could not start because it does not reach an argument: other nodes come
-    /// first.
+    /// first. It fails if its timeout is over since the first of them gave it back.
     fn restore_elsewhere(&mut self, slot: Slot<Task>, node: NodeId, out: &mut Vec<Effect>) {
         let task = &self.tasks[slot];
         let is_over = task.is_cancelled() || self.jobs.contains(task.id().job());
         if is_over || task.is_call() || self.is_constructor(slot) {
             return self.restore(slot, false, out);
         }
-        if !self.waits_again(slot, out) {
-            self.requeue_elsewhere(slot, node);
+        if self.waits_again(slot, out) {
+            return;
         }
+        let timeout_ms = self.class_of(slot).timeout_ms;
+        if 0 < timeout_ms && self.tasks.has_come_back_for(slot, timeout_ms) {
+            let failure = self.located_failure(slot, &unreached_failure(timeout_ms), node);
+            return self.fail(slot, &failure, out);
+        }
+        self.requeue_elsewhere(slot, node);
     }
 
     /// Constructs an actor again whose worker was taken away, if it has a restart left.

@@ -7,12 +7,14 @@
 //! |---|---|
 //! | `mod.rs` | entries: submission, attempts, retries |
 //! | `by_job.rs` | the tasks of each job |
+//! | `comebacks.rs` | attempts that came back because nodes do not reach their arguments |
 //! | `state.rs` | states, and the transitions between them |
 //! | `deadlines.rs` | deadlines of unfinished tasks |
 //! | `lineage.rs` | tasks that have ended and are kept, to compute their outputs again |
 //! | `pauses.rs` | pauses before the next attempts of tasks that have failed |
 
 mod by_job;
+mod comebacks;
 mod deadlines;
 mod lineage;
 mod pauses;
@@ -23,10 +25,11 @@ pub(super) use state::TaskState;
 
 use super::graphs::Member;
 use super::{Class, Object};
-use crate::Now;
 use crate::journal::{About, Entry, Fact, Journal};
 use crate::slab::{COPIED_IN_PLACE_BYTES, Slab, Slot};
+use crate::{MS, Now};
 use by_job::ByJob;
+use comebacks::Comebacks;
 use deadlines::Deadlines;
 use lineage::Lineage;
 use pauses::Pauses;
@@ -49,6 +52,7 @@ pub(super) struct Tasks {
     /// The ends of the times that unfinished tasks have from their callers.
     pub(super) deadlines: Deadlines,
     pub(super) pauses: Pauses,
+    comebacks: Comebacks,
     /// Names of calls that have one of their own, unfinished or kept. A name is no property of a class: a
     /// program that gives each call its own would make a class of each.
     names: IdMap<Slot<Task>, Arc<str>>,
@@ -135,6 +139,7 @@ impl Tasks {
             lineage,
             deadlines: Deadlines::default(),
             pauses: Pauses::default(),
+            comebacks: Comebacks::default(),
             names: IdMap::default(),
             journal: Journal::default(),
         }
@@ -294,6 +299,14 @@ impl Tasks {
         true
     }
 
+    /// An attempt came back because a node does not reach an argument of it. Returns whether it did so first
+    /// longer ago than its timeout.
+    pub(super) fn has_come_back_for(&mut self, slot: Slot<Task>, timeout_ms: u64) -> bool {
+        let now = self.journal.now();
+        let first = self.comebacks.add(slot, self.entries[slot].attempt, now);
+        first.saturating_add(timeout_ms.saturating_mul(MS)) <= now
+    }
+
     /// Gives back some memory of entries that are gone; true if there is more.
     pub(super) fn trim(&mut self) -> bool {
         if self.entries.is_empty() {
@@ -308,12 +321,13 @@ impl Tasks {
     }
 
     /// Sizes of tables that must be empty once there are no references.
-    pub(super) fn leftovers(&self) -> [(&'static str, usize); 5] {
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 6] {
         [
             ("tasks", self.count()),
             ("kept tasks", self.lineage.len()),
             ("deadlines", self.deadlines.len()),
             ("failures of tasks", self.pauses.len()),
+            ("tasks that came back", self.comebacks.len()),
             ("names of tasks", self.names.len()),
         ]
     }
@@ -349,6 +363,7 @@ impl Tasks {
         let is_paused =
             |task| self.get(task).is_some_and(|task| task.state == TaskState::Waiting { missing: 0 });
         self.pauses.check(is_paused, is_unfinished);
+        self.comebacks.check(is_unfinished);
         for slot in self.names.keys() {
             let has_ended = self.get(*slot).is_none_or(|task| task.state == TaskState::Tombstone);
             assert!(!has_ended, "{slot:?} has ended and has a name");

@@ -273,6 +273,7 @@ impl Tasks {
     fn ended(&mut self, slot: Slot<Task>, id: TaskId) {
         self.deadlines.forget(slot);
         self.pauses.forget(slot);
+        self.comebacks.forget(slot);
         let job = id.job();
         let count = self.unfinished.get_mut(&job).filter(|count| 0 < **count);
         assert!(count.is_some(), "more tasks of {job} end than there are");
