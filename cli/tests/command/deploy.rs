@@ -2,6 +2,7 @@
 //! a head and its member.
 
 use crate::home::{self, Home, await_that, end_of, kill, root};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Stdio};
 use tharsis_raylet::cluster::{JOIN_TIME_MAX, TOKEN_TIME_MAX};
@@ -52,9 +53,22 @@ impl Machine {
         self.here("/var/lib/tharsis/node/node.sock")
     }
 
-    fn await_node(&self) {
+    /// Waits until the node of a process answers. A node that has ended will not.
+    fn await_node(&self, process: &mut Child) {
         let socket = self.socket();
-        await_that("the node answers", || self.home.run(["status", "--socket", &socket]).status == 0);
+        await_that("the node answers", || {
+            if let Some(status) = process.try_wait().unwrap() {
+                let mut said = String::new();
+                process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+                panic!("the node has ended, {status}: {said}");
+            }
+            self.home.run(["status", "--socket", &socket]).status == 0
+        });
+    }
+
+    /// The port at which others reach its node.
+    fn port(&self) -> String {
+        port_of(self.home.status(Some(&self.socket()))["address"].as_str().unwrap())
     }
 
     fn token(&self) -> String {
@@ -79,24 +93,28 @@ fn arguments(manifest: &str, machine: &Machine) -> Vec<String> {
     below.map_while(|line| line.trim().strip_prefix("- ")).map(|word| machine.here(word)).collect()
 }
 
-fn free_port() -> String {
-    let [port] = tharsis_trials::free_ports();
-    port.to_string()
+fn port_of(address: &str) -> String {
+    address.rsplit(':').next().unwrap().to_owned()
 }
 
-/// Runs a head and a member, the member twice: the second time with a token that is too old to join.
-fn assert_they_are_a_cluster(head: &Machine, member: &Machine, commands: [Vec<String>; 2]) {
-    let [head_words, member_words] = commands;
-    let head_process = head.spawn(&head_words, None);
-    head.await_node();
+/// Runs a head, and twice the member that `member` makes for its port, with its words: the second time with
+/// a token that is too old to join. Answers the member.
+fn assert_they_are_a_cluster(
+    head: &Machine,
+    head_words: &[String],
+    member: impl FnOnce(&str) -> (Machine, Vec<String>),
+) -> Machine {
+    let mut head_process = head.spawn(head_words, None);
+    head.await_node(&mut head_process);
+    let (member, member_words) = member(&head.port());
     let token = head.token();
     let mut parts: Vec<&str> = token.split('.').collect();
     parts[2] = "0123456789abcdef0123456789abcdef";
     let too_old = parts.join(".");
     for token in [token.as_str(), &too_old] {
-        let process = member.spawn(&member_words, Some(token));
-        member.await_node();
-        for machine in [head, member] {
+        let mut process = member.spawn(&member_words, Some(token));
+        member.await_node(&mut process);
+        for machine in [head, &member] {
             machine.home.await_nodes(Some(&machine.socket()), 2);
         }
         let environment = std::fs::read(format!("/proc/{}/environ", process.id())).unwrap();
@@ -111,22 +129,31 @@ fn assert_they_are_a_cluster(head: &Machine, member: &Machine, commands: [Vec<St
     kill(head_process.id(), "TERM");
     let ended = end_of(head_process);
     assert_eq!(ended.status, 0, "{}", ended.err);
+    member
+}
+
+/// A machine with the settings of a unit.
+fn machine_of_unit(settings: &str, instead: &[(&'static str, &str)]) -> Machine {
+    let machine = Machine::new(instead);
+    let here = machine.here(&text(&format!("systemd/{settings}")));
+    std::fs::write(machine.here(&format!("/etc/tharsis/{settings}")), here).unwrap();
+    machine
+}
+
+/// A machine for a member of the head at a port of this one, and the words of its unit.
+fn member_of_unit(port: &str) -> (Machine, Vec<String>) {
+    let address = format!("localhost:{port}");
+    let member = machine_of_unit("worker.toml", &[("${HEAD_ADDRESS}", &address), ("7601", "0")]);
+    let words = exec_start("systemd/tharsis-worker.service", &member);
+    (member, words)
 }
 
 #[test]
 fn the_units_run_a_head_and_a_member() {
-    let port = free_port();
-    let head = Machine::new(&[("head.example.com", "localhost"), ("7600", &port)]);
-    let member = Machine::new(&[("${HEAD_ADDRESS}", &format!("localhost:{port}")), ("7601", "0")]);
-    for (machine, file) in [(&head, "head.toml"), (&member, "worker.toml")] {
-        let settings = machine.here(&text(&format!("systemd/{file}")));
-        std::fs::write(machine.here(&format!("/etc/tharsis/{file}")), settings).unwrap();
-    }
-    let commands = [
-        exec_start("systemd/tharsis-head.service", &head),
-        exec_start("systemd/tharsis-worker.service", &member),
-    ];
-    assert_they_are_a_cluster(&head, &member, commands);
+    // A free port: one that was chosen before may be another program's when the head wants it.
+    let head = machine_of_unit("head.toml", &[("head.example.com", "localhost"), ("7600", "0")]);
+    let head_words = exec_start("systemd/tharsis-head.service", &head);
+    let member = assert_they_are_a_cluster(&head, &head_words, member_of_unit);
     for (machine, log) in [(&head, "head.log"), (&member, "worker.log")] {
         let log = machine.here(&format!("/var/log/tharsis/{log}"));
         assert!(std::fs::read_to_string(&log).unwrap().contains("node joined"), "{log}");
@@ -136,50 +163,50 @@ fn the_units_run_a_head_and_a_member() {
 /// The lines of `docs/systemd.md` about the control store: it starts, makes tokens, and nodes join it.
 #[test]
 fn the_unit_of_the_control_store_runs_one_and_members_join_it() {
-    let port = free_port();
-    let control = Machine::new(&[("control.example.com", "localhost"), ("7600", &port)]);
-    let member = Machine::new(&[("${HEAD_ADDRESS}", &format!("localhost:{port}")), ("7601", "0")]);
-    for (machine, file) in [(&control, "control.toml"), (&member, "worker.toml")] {
-        let settings = machine.here(&text(&format!("systemd/{file}")));
-        std::fs::write(machine.here(&format!("/etc/tharsis/{file}")), settings).unwrap();
-    }
+    let control = machine_of_unit("control.toml", &[("control.example.com", "localhost"), ("7600", "0")]);
     let manager = UnixDatagram::bind(control.home.path("notify")).unwrap();
     manager.set_read_timeout(Some(home::SOON)).unwrap();
     let mut command = control.home.command(exec_start("systemd/tharsis-control.service", &control));
     command.env("NOTIFY_SOCKET", control.home.path("notify"));
-    let store = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut store = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut heard = [0; 16];
     let len = manager.recv(&mut heard).unwrap();
     assert_eq!(&heard[..len], b"READY=1");
+    let (mut output, mut said) = (BufReader::new(store.stdout.take().unwrap()), String::new());
+    // "Control store of cluster .. at ADDRESS."
+    output.read_line(&mut said).unwrap();
+    let (member, words) = member_of_unit(&port_of(said.trim_end().trim_end_matches('.')));
     let page = std::fs::read_to_string(root().join("docs/systemd.md")).unwrap();
     let line =
         page.lines().find(|line| line.contains("token create") && line.contains("control.toml")).unwrap();
-    let words: Vec<String> =
+    let create: Vec<String> =
         control.here(line).split(' ').skip_while(|word| *word != "token").map(str::to_owned).collect();
-    let made = control.home.run(&words);
+    let made = control.home.run(&create);
     assert_eq!(made.status, 0, "{}", made.err);
-    let words = exec_start("systemd/tharsis-worker.service", &member);
-    let node = member.spawn(&words, Some(made.out.trim()));
-    member.await_node();
+    let mut node = member.spawn(&words, Some(made.out.trim()));
+    member.await_node(&mut node);
     kill(node.id(), "TERM");
     assert_eq!(end_of(node).status, 0);
     kill(store.id(), "TERM");
     let ended = end_of(store);
     assert_eq!(ended.status, 0, "{}", ended.err);
     // Its output goes to a journal that others may read.
-    assert!(!ended.out.contains("th1.") && !ended.err.contains("th1."), "{}{}", ended.out, ended.err);
-    assert!(ended.out.contains("tharsis token create"), "{}", ended.out);
+    output.read_to_string(&mut said).unwrap();
+    assert!(!said.contains("th1.") && !ended.err.contains("th1."), "{said}{}", ended.err);
+    assert!(said.contains("tharsis token create"), "{said}");
 }
 
 #[test]
 fn the_manifests_run_a_head_and_a_member() {
     let name = "tharsis-head-0.tharsis-head.tharsis.svc";
-    let port = free_port();
-    let head = Machine::new(&[(name, "localhost"), ("7600", &port)]);
-    let member = Machine::new(&[(name, "localhost"), ("7600", &port), ("7601", "0")]);
-    let commands = [arguments("kubernetes/head.yaml", &head), arguments("kubernetes/workers.yaml", &member)];
-    assert_eq!(commands[0][..2], ["node", "--head"]);
-    assert_they_are_a_cluster(&head, &member, commands);
+    let head = Machine::new(&[(name, "localhost"), ("7600", "0")]);
+    let head_words = arguments("kubernetes/head.yaml", &head);
+    assert_eq!(head_words[..2], ["node", "--head"]);
+    assert_they_are_a_cluster(&head, &head_words, |port| {
+        let member = Machine::new(&[(name, "localhost"), ("7600", port), ("7601", "0")]);
+        let words = arguments("kubernetes/workers.yaml", &member);
+        (member, words)
+    });
 }
 
 /// Whoever ends a node while it waits for a slow head or etcd takes its reason away.
