@@ -256,7 +256,8 @@ impl Tests<'_> {
     }
 }
 
-/// Removes what no command of the run has named. The gates have built this package in another way.
+/// Removes what no command of the run has named, and what long runs have left. The gates have built this
+/// package in another way.
 fn sweep_up(places: &Places, run: &Run, mut named: Named) -> Result<()> {
     for words in [&["test", "--no-run"][..], &["build"]] {
         let mut cargo = crate::cargo();
@@ -264,5 +265,6 @@ fn sweep_up(places: &Places, run: &Run, mut named: Named) -> Result<()> {
         named.begin();
         build::messages(run, cargo, |message| named.hear(message))?;
     }
-    named.sweep(&places.target.join("debug")).map(drop)
+    named.sweep(&places.target.join("debug"))?;
+    sweep::remove_of_long_runs(&places.target)
 }

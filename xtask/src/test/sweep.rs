@@ -10,8 +10,13 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::{self, DirEntry};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// Folder in the target folder in which tests of a long run build the release before. See
+/// `cli/tests/command/upgrade.rs`.
+const FORMER: &str = "former";
 
 /// The files that the commands of a run have named.
 #[derive(Default)]
@@ -97,6 +102,21 @@ impl Named {
     }
 }
 
+/// Removes from a target folder what long runs alone need, and make again: another source for each commit.
+///
+/// # Errors
+///
+/// If it cannot be removed.
+pub fn remove_of_long_runs(target: &Path) -> Result<()> {
+    let former = target.join(FORMER);
+    match fs::remove_dir_all(&former) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", former.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The bytes of all files in a folder, each once, whatever names it has.
 ///
 /// # Errors
@@ -146,7 +166,7 @@ fn hash(path: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Named, bytes, hash};
+    use super::{FORMER, Named, bytes, hash, remove_of_long_runs};
     use serde_json::json;
     use std::collections::BTreeSet;
     use std::fs;
@@ -246,6 +266,20 @@ mod tests {
         fs::write(folder.path().join("say"), "").unwrap();
         assert!(copied.sweep(folder.path()).is_err(), "a copy");
         assert_eq!(left(folder.path()), before);
+    }
+
+    #[test]
+    fn the_release_before_goes_with_what_is_not_named() {
+        let target = tempfile::tempdir().unwrap();
+        fs::create_dir_all(target.path().join(FORMER).join("target/debug")).unwrap();
+        fs::write(target.path().join("kept"), "").unwrap();
+        for _ in 0..2 {
+            remove_of_long_runs(target.path()).unwrap();
+            assert_eq!(left(target.path()), BTreeSet::from(["kept".to_owned()]));
+            assert!(!target.path().join(FORMER).exists());
+        }
+        let test = fs::read_to_string(crate::root().join("cli/tests/command/upgrade.rs")).unwrap();
+        assert!(test.contains(&format!(".join(\"{FORMER}\")")), "it builds elsewhere");
     }
 
     #[test]
