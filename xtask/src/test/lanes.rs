@@ -11,7 +11,7 @@ use super::processes::{NICENESS, nicer};
 use super::program::{Environment, Phase, Program, untested};
 use super::report::{History, Outcome};
 use super::selection::Selection;
-use super::workspace::Package;
+use super::workspace::{LIBRARY, Package};
 use crate::cargo;
 use anyhow::Result;
 use std::collections::BTreeSet;
@@ -133,6 +133,17 @@ pub fn names_of_none(programs: &BTreeSet<String>) -> Vec<&'static str> {
     let waiting = WAITING.iter().map(|(name, _)| name);
     let listed: BTreeSet<&str> = waiting.chain(ALONE).chain(AFTER_BUILD).chain(IN_ROUNDS).copied().collect();
     listed.into_iter().filter(|name| !programs.contains(*name)).collect()
+}
+
+/// The test programs of selected packages that were not built. Cargo leaves out those whose
+/// `required-features` nobody asks for, and does not say so.
+pub fn not_built(packages: &[Package], selection: &Selection, programs: &BTreeSet<String>) -> Vec<String> {
+    let selected = packages.iter().filter(|package| selection.may_be_in(&package.folder));
+    let names = selected.flat_map(|package| {
+        let tests = package.tests.iter().filter(|test| *test != LIBRARY);
+        tests.map(move |test| format!("{}/{test}", package.folder))
+    });
+    names.filter(|name| !programs.contains(name)).collect()
 }
 
 fn lane(name: &str) -> Lane {
@@ -355,6 +366,24 @@ mod tests {
         let mut programs = programs();
         assert!(programs.remove("remote/remote") && programs.remove("examples/places"));
         assert_eq!(names_of_none(&programs), ["examples/places", "remote/remote"]);
+    }
+
+    #[test]
+    fn a_test_program_that_is_not_built_is_found() {
+        let package = |folder: &str, tests: &[&str]| Package {
+            name: format!("tharsis-{folder}"),
+            folder: folder.to_owned(),
+            programs: BTreeSet::new(),
+            tests: tests.iter().map(|name| (*name).to_owned()).collect(),
+            documented: None,
+        };
+        let packages = [package("core", &["lib", "scale"]), package("gcs", &["lib"]), package("dense", &[])];
+        let built = BTreeSet::from(["core/lib", "core/scale", "gcs/lib"].map(str::to_owned));
+        let everything = Selection::everything();
+        assert_eq!(not_built(&packages, &everything, &built), Vec::<String>::new());
+        assert_eq!(not_built(&packages, &everything, &BTreeSet::new()), ["core/scale"]);
+        let dense = Selection::find(&packages, &["dense".to_owned()]).unwrap();
+        assert_eq!(not_built(&packages, &dense, &BTreeSet::new()), Vec::<String>::new());
     }
 
     #[test]

@@ -247,6 +247,10 @@ impl Tests<'_> {
         named.begin();
         let order = Order::of(&self.workspace.packages);
         build::build(self.places, run, self.selection, order, made, |message| named.hear(message))?;
+        let not_built = lanes::not_built(&self.workspace.packages, self.selection, &programs);
+        if !not_built.is_empty() {
+            bail!("cargo has not built these programs of tests: {}", not_built.join(", "));
+        }
         let of_none = lanes::names_of_none(&programs);
         if self.selection.is_everything() && !of_none.is_empty() {
             bail!("lists of xtask/src/test/lanes.rs have names of no program: {}", of_none.join(", "));
