@@ -98,6 +98,8 @@ pub struct Report {
     jobs: Vec<Ended>,
     tests: Tests,
     failed_jobs: Vec<String>,
+    /// Failed tests; a job that failed without one counts as one.
+    failures: usize,
     /// Bytes of the target folder.
     bytes: Option<u64>,
 }
@@ -185,11 +187,13 @@ impl Report {
     /// messages.
     pub fn add(&mut self, outcome: Outcome) -> Vec<Value> {
         let Outcome { name, took, processor, tests, is_green, text, messages } = outcome;
-        if !is_green || 0 < tests.failed {
+        let is_failed = !is_green || 0 < tests.failed;
+        if is_failed {
             println!("\n==== {name} failed ====\n{text}==== end of {name} ====\n");
             self.failed_jobs.push(name.clone());
+            self.failures += tests.failed.max(1);
         }
-        let word = if is_green { "ok" } else { "FAILED" };
+        let word = if is_failed { "FAILED" } else { "ok" };
         println!(
             "{word:6} {:7.1} s  {name}: {} passed, {} failed",
             took.as_secs_f64(),
@@ -206,6 +210,7 @@ impl Report {
         self.bytes = Some(bytes);
         if is_limited && BYTES_MAX < bytes {
             self.failed_jobs.push(format!("the target folder, which may take {}", gigabytes(BYTES_MAX)));
+            self.failures += 1;
         }
     }
 
@@ -266,17 +271,7 @@ impl Report {
             println!("\nseed of property tests: THARSIS_SEED={}", seeds.of_properties());
             println!("part of the listed cases: THARSIS_TEST_PART={}", seeds.part());
         }
-        println!(
-            "\n{} passed, {} failed, {} skipped",
-            self.tests.passed,
-            self.failures(),
-            self.tests.ignored
-        );
-    }
-
-    /// Failed tests; a job that failed without one counts as one.
-    fn failures(&self) -> usize {
-        self.tests.failed.max(self.failed_jobs.len())
+        println!("\n{} passed, {} failed, {} skipped", self.tests.passed, self.failures, self.tests.ignored);
     }
 }
 
@@ -383,6 +378,8 @@ mod tests {
         assert!(report.is_green() && !report.is_empty());
         report.add(outcome(false, "it crashed"));
         assert!(!report.is_green());
-        assert_eq!((report.tests.passed, report.failures()), (3, 1));
+        assert_eq!((report.tests.passed, report.failures), (3, 1));
+        report.add(outcome(true, "test result: FAILED. 1 passed; 4 failed; 0 ignored;"));
+        assert_eq!((report.tests.passed, report.failures), (4, 5), "one broke off, and four failed");
     }
 }
