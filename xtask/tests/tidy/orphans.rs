@@ -1,18 +1,51 @@
 //! Each source file belongs to a crate: a file of tests without its `mod` would never be compiled, and nobody
-//! would miss it.
+//! would miss it. Nor would anybody miss tests in a crate whose tests cargo does not run.
 
 use crate::{packages, root, sources};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use xtask::scan::tokens;
 
 /// Packages that are no members of the workspace: one for a fuzzer, and one that `tools/protoc` builds.
 const ELSEWHERE: [&str; 2] = ["fuzz", "tools/protoc-shim"];
 
-/// The files that each crate of the workspace begins with.
-fn roots() -> BTreeSet<PathBuf> {
+/// The crates of the workspace, as cargo tells them.
+fn targets() -> Vec<Value> {
     let targets = packages().into_iter().flat_map(|package| package["targets"].as_array().cloned());
-    let files = targets.flatten().map(|target| target["src_path"].as_str().expect("a path").to_owned());
-    files.map(|file| Path::new(&file).canonicalize().unwrap()).collect()
+    targets.flatten().collect()
+}
+
+/// The files that crates begin with.
+fn roots<'a>(targets: impl IntoIterator<Item = &'a Value>) -> BTreeSet<PathBuf> {
+    let files = targets.into_iter().map(|target| target["src_path"].as_str().expect("a path"));
+    files.map(|file| Path::new(file).canonicalize().unwrap()).collect()
+}
+
+/// The files of the crates that begin with these, which are some of all such files.
+fn reached(begin: BTreeSet<PathBuf>, roots: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+    let (mut reached, mut ahead) = (BTreeSet::new(), begin.into_iter().collect::<Vec<_>>());
+    while let Some(path) = ahead.pop() {
+        if !reached.insert(path.clone()) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let files = brought_in(&path, &text, roots.contains(&path));
+        ahead.extend(
+            files
+                .into_iter()
+                .filter_map(|file| file.canonicalize().ok())
+                .filter(|file| file.extension().is_some_and(|ending| ending == "rs")),
+        );
+    }
+    reached
+}
+
+/// Our files, without those of packages that are no members.
+fn members() -> Vec<(PathBuf, String)> {
+    let others = ELSEWHERE.map(|folder| root().join(folder).canonicalize().unwrap());
+    let files = sources().into_iter().map(|(path, text)| (path.canonicalize().unwrap(), text));
+    files.filter(|(path, _)| !others.iter().any(|folder| path.starts_with(folder))).collect()
 }
 
 /// The files that a file may bring in as modules or as text. Those of a module in braces lie in its folder.
@@ -48,27 +81,34 @@ fn brought_in(path: &Path, text: &str, is_root: bool) -> Vec<PathBuf> {
 
 #[test]
 fn every_file_belongs_to_a_crate() {
-    let sources = sources();
-    let roots = roots();
-    let (mut reached, mut ahead) = (BTreeSet::new(), roots.iter().cloned().collect::<Vec<_>>());
-    while let Some(path) = ahead.pop() {
-        if !reached.insert(path.clone()) {
-            continue;
-        }
-        let text = std::fs::read_to_string(&path).unwrap();
-        let files = brought_in(&path, &text, roots.contains(&path));
-        ahead.extend(
-            files
-                .into_iter()
-                .filter_map(|file| file.canonicalize().ok())
-                .filter(|file| file.extension().is_some_and(|ending| ending == "rs")),
-        );
-    }
-    let others = ELSEWHERE.map(|folder| root().join(folder).canonicalize().unwrap());
-    let is_elsewhere = |path: &Path| others.iter().any(|folder| path.starts_with(folder));
-    let files = sources.keys().map(|path| path.canonicalize().unwrap());
-    let orphans: Vec<_> = files.filter(|path| !reached.contains(path) && !is_elsewhere(path)).collect();
+    let roots = roots(&targets());
+    let reached = reached(roots.clone(), &roots);
+    let orphans: Vec<_> = members().into_iter().filter(|(path, _)| !reached.contains(path)).collect();
+    let orphans: Vec<_> = orphans.iter().map(|(path, _)| path).collect();
     assert!(orphans.is_empty(), "no crate has them: {orphans:#?}");
+}
+
+/// Whether a text has a function that is a test.
+fn has_test(text: &str) -> bool {
+    let marks: [&[&str]; 2] = [&["#", "[", "test", "]"], &["#", "[", "tokio", "::", "test"]];
+    let tokens = tokens(text);
+    (0..tokens.len()).any(|at| marks.iter().any(|mark| tokens[at..].starts_with(mark)))
+}
+
+#[test]
+fn tests_lie_where_cargo_runs_them() {
+    let targets = targets();
+    let is_tested = |target: &&Value| target["test"] == true;
+    let programs = targets.iter().filter(|target| target["kind"][0] == "test");
+    let left_out: Vec<_> =
+        programs.filter(|target| !is_tested(target)).map(|target| &target["name"]).collect();
+    assert!(left_out.is_empty(), "cargo does not run these programs of tests: {left_out:?}");
+    let tested = reached(roots(targets.iter().filter(is_tested)), &roots(&targets));
+    let members = members().into_iter().filter(|(path, text)| has_test(text) && !tested.contains(path));
+    let lost: Vec<_> = members.map(|(path, _)| path).collect();
+    assert!(lost.is_empty(), "their crates have `test = false`: {lost:#?}");
+    assert!(has_test("#[test]\nfn a() {}") && has_test("#[tokio::test(flavor = \"b\")]\nasync fn a() {}"));
+    assert!(!has_test("// #[test]\nconst A: &str = \"#[test]\";\n#[cfg(test)]\nmod b;"));
 }
 
 #[test]
