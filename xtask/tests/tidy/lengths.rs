@@ -158,7 +158,19 @@ fn relative(path: &Path) -> String {
 }
 
 fn is_test(file: &str) -> bool {
-    file.starts_with("tests/") || file.contains("/tests/") || file.ends_with("tests.rs")
+    let name = file.rsplit('/').next().unwrap_or_default();
+    let is_of_tests = name == "tests.rs" || name.ends_with("_tests.rs");
+    file.starts_with("tests/") || file.contains("/tests/") || is_of_tests
+}
+
+#[test]
+fn files_of_tests_are_known_by_their_names() {
+    for file in ["tests/sim/src/lib.rs", "core/tests/scale.rs", "core/src/tests.rs", "gcs/src/a_tests.rs"] {
+        assert!(is_test(file), "{file}");
+    }
+    for file in ["learn/src/contests.rs", "xtask/src/test/lanes.rs", "core/src/tests_of_a.rs"] {
+        assert!(!is_test(file), "{file}");
+    }
 }
 
 /// Functions with a body, as rustfmt lays them out: the closing brace stands below the signature's first

@@ -200,7 +200,7 @@ fn a_run_knows_who_needs_a_server() {
 fn every_file_says_what_it_is_for() {
     for (path, text) in sources() {
         let first = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
-        assert!(first.starts_with("//!") || first.starts_with("#!"), "{} has no header", path.display());
+        assert!(first.starts_with("//!"), "{} has no header", path.display());
     }
 }
 
