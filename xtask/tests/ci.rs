@@ -1,5 +1,5 @@
 //! `.ci/run` with other programs in the places of cargo and the tests: what it calls, in which folder, and
-//! under which lock. `tools/make-room`, which it calls: what empties the folder.
+//! under which lock. `tools/make-room`, which it calls: what empties the folder. `./test` in a hook of git.
 
 // A test may stop where it fails, also in what its functions share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -75,7 +75,12 @@ impl Tree {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(self.path("tree/.ci/run"));
+        self.script(".ci/run")
+    }
+
+    /// A script of the tree.
+    fn script(&self, script: &str) -> Command {
+        let mut command = Command::new(self.path("tree").join(script));
         let given = std::env::var_os("PATH").unwrap();
         let folders = [self.path("bin")].into_iter().chain(std::env::split_paths(&given));
         command.env("PATH", std::env::join_paths(folders).unwrap());
@@ -204,6 +209,19 @@ fn without_a_folder_that_can_be_kept_the_clone_has_its_own() {
     tree.write("file", "");
     failed_as_its_tests(&tree.command().env("XDG_CACHE_HOME", tree.path("file")).output().unwrap());
     assert_eq!(tree.log(), wanted, "no folder");
+}
+
+/// Tests make repositories: they are not that of a hook which runs the tests.
+#[test]
+fn tests_that_a_hook_of_git_runs_know_nothing_of_its_repository() {
+    let tree = Tree::new();
+    tree.write("tree/test", &fs::read_to_string(root().join("test")).unwrap());
+    let says = "echo \"$* ${GIT_DIR-none} ${GIT_INDEX_FILE-none} ${GIT_EDITOR-none}\" >>\"$LOG\"";
+    tree.write("bin/cargo", &format!("#!/bin/sh\n{says}\n"));
+    let mut command = tree.script("test");
+    command.arg("types").env("GIT_DIR", "/nowhere").env("GIT_INDEX_FILE", "/nowhere/index");
+    assert!(command.env("GIT_EDITOR", "an-editor").status().unwrap().success());
+    assert_eq!(tree.log(), ["xtask test types none none an-editor"]);
 }
 
 /// The files and folders that `make-room` leaves of a folder that a compiler has filled.
