@@ -54,6 +54,9 @@ fn is_of_a_package(name: &OsStr) -> bool {
 /// File that marks a folder as one of files that can be made again, such as a target folder of any name.
 pub const CACHE_TAG: &str = "CACHEDIR.TAG";
 
+/// Packages that are no members of the workspace: one for a fuzzer, and one that `tools/protoc` builds.
+pub const ELSEWHERE: [&str; 2] = ["fuzz", "tools/protoc-shim"];
+
 /// Folders of code that is generated, of programs that must not compile, and cargo's own by its usual name.
 const NOT_OURS: &[&str] = &["protos/src/generated", "target", "tharsis/tests/misuse"];
 

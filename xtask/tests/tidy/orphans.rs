@@ -5,10 +5,8 @@ use crate::{packages, root, sources};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use xtask::ELSEWHERE;
 use xtask::scan::tokens;
-
-/// Packages that are no members of the workspace: one for a fuzzer, and one that `tools/protoc` builds.
-const ELSEWHERE: [&str; 2] = ["fuzz", "tools/protoc-shim"];
 
 /// The crates of the workspace, as cargo tells them.
 fn targets() -> Vec<Value> {
