@@ -4,6 +4,7 @@
 //! protoc. Anything else is refused, so that a build script that wants more fails with a reason.
 
 #![forbid(unsafe_code)]
+#![allow(clippy::print_stderr, clippy::print_stdout, reason = "protoc prints")]
 
 use std::process::ExitCode;
 
