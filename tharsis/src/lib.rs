@@ -143,9 +143,10 @@ pub mod prelude {
     };
 }
 
-/// The programs in the book run as tests.
+/// The programs in the README and the book run as tests.
 #[cfg(doctest)]
 mod book {
+    #[doc = include_str!("../../README.md")]
     #[doc = include_str!("../../docs/first-steps.md")]
     #[doc = include_str!("../../docs/tasks-and-objects.md")]
     #[doc = include_str!("../../docs/placement-groups.md")]
@@ -157,6 +158,9 @@ mod book {
     #[doc = include_str!("../../docs/errors.md")]
     #[doc = include_str!("../../docs/coming-from-ray.md")]
     #[doc = include_str!("../../docs/coming-from-dask.md")]
+    #[cfg_attr(feature = "tensor", doc = include_str!("../../docs/tensors.md"))]
+    #[cfg_attr(feature = "dataframe", doc = include_str!("../../docs/frames.md"))]
+    #[cfg_attr(feature = "learn", doc = include_str!("../../docs/learn.md"))]
     struct Pages;
 }
 

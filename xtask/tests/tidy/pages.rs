@@ -81,6 +81,26 @@ fn links_of_pages_lead_somewhere() {
     assert!(seen > 60, "{seen} links were looked at");
 }
 
+/// Whether a page has a program in Rust that is not marked as one of others.
+fn has_program(page: &str) -> bool {
+    let marks = page.lines().filter_map(|line| line.trim_start().strip_prefix("```rust"));
+    marks.into_iter().any(|mark| !mark.contains("ignore"))
+}
+
+#[test]
+fn programs_of_pages_are_compiled() {
+    let library = fs::read_to_string(root().join("tharsis/src/lib.rs")).unwrap();
+    let mut all = pages(&root().join("docs"));
+    all.push(root().join("README.md"));
+    let of_pages = all.iter().filter(|page| has_program(&fs::read_to_string(page).unwrap()));
+    let names = of_pages.map(|page| page.strip_prefix(root()).unwrap().display().to_string());
+    let missing: Vec<_> =
+        names.filter(|name| !library.contains(&format!("include_str!(\"../../{name}\")"))).collect();
+    assert!(missing.is_empty(), "tharsis/src/lib.rs does not list {missing:?}");
+    assert!(has_program("a\n```rust,no_run\nfn main() {}\n```") && !has_program("```rust,ignore\n```"));
+    assert!(!has_program("```rs\nlet a = 1;\n```\n```text\nrust\n```"));
+}
+
 #[test]
 fn the_book_has_every_page() {
     let docs = root().join("docs");
