@@ -86,6 +86,23 @@ fn every_file_belongs_to_a_crate() {
     assert!(orphans.is_empty(), "no crate has them: {orphans:#?}");
 }
 
+/// The other file that a module in `mod.rs` may be in.
+fn twin(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent().filter(|_| path.file_name().is_some_and(|name| name == "mod.rs"))?;
+    Some(folder.with_extension("rs"))
+}
+
+/// Cargo does not look at a crate again for a file that it does not know: only those who compile everything
+/// see a second file of a module.
+#[test]
+fn no_module_has_two_files() {
+    let twins: Vec<_> =
+        sources().into_keys().filter_map(|path| twin(&path)).filter(|twin| twin.exists()).collect();
+    assert!(twins.is_empty(), "their modules have a mod.rs as well: {twins:#?}");
+    assert_eq!(twin(Path::new("a/src/b/mod.rs")), Some(PathBuf::from("a/src/b.rs")));
+    assert_eq!(twin(Path::new("a/src/b.rs")), None);
+}
+
 /// Whether a text has a function that is a test.
 fn has_test(text: &str) -> bool {
     let marks: [&[&str]; 2] = [&["#", "[", "test", "]"], &["#", "[", "tokio", "::", "test"]];
