@@ -193,7 +193,7 @@ fn a_machine_of_a_driver_brings_no_resources_and_one_that_only_looks_no_node() {
 fn the_metrics_of_a_head_are_read_with_the_lines_of_the_page() {
     let there = |tool: &str| Command::new(tool).arg("--help").output().is_ok();
     if !["bash", "curl", "openssl"].into_iter().all(there) {
-        println!("not run: it needs bash, curl and openssl");
+        tharsis_trials::not_run("it needs bash, curl and openssl");
         return;
     }
     let page = home::root().join("docs/operations.md");

@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     }
     let has_machines = machines::is_possible();
     if !has_machines {
-        println!("network namespaces cannot be made here: the tests with machines are left out");
+        tharsis_trials::not_run("network namespaces cannot be made: the tests with machines are left out");
     }
     let of_machines = |all: &[Behaviour]| {
         all.iter().map(|behaviour| of(behaviour).with_ignored_flag(!has_machines)).collect()
