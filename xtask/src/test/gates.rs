@@ -7,9 +7,13 @@ use crate::commits::Range;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 /// The test programs of this package that are gates.
 const GATES: &[&str] = &[LIBRARY, "ci", "runs", "shared_target", "tidy"];
+
+/// Longest time of a gate. Usually they take a minute, with the compiler.
+const LIMIT: Duration = Duration::from_secs(30 * 60);
 
 /// Variables with which a test writes what it compares with, and passes. `CONTRIBUTING.md` has the commands.
 const UPDATES: &[&str] = &[
@@ -52,10 +56,11 @@ fn cargo(root: &Path, run: &Run, words: &[&str]) -> Result<()> {
     let mut cargo = crate::cargo();
     cargo.args(words).current_dir(root).stdin(Stdio::null());
     let job = run.start(&mut cargo).with_context(|| format!("cannot start cargo {}", words.join(" ")))?;
-    if !job.wait().context("cargo was lost")?.success() {
-        bail!("cargo {} failed", words.join(" "));
+    match job.wait_within(LIMIT).context("cargo was lost")? {
+        Some(status) if status.success() => Ok(()),
+        Some(_) => bail!("cargo {} failed", words.join(" ")),
+        None => bail!("cargo {} still ran after {} s, so it was ended", words.join(" "), LIMIT.as_secs()),
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -123,6 +123,23 @@ impl Job {
         }
         self.end()
     }
+
+    /// Waits for it like [`Job::wait`]; ends it if it still runs after `limit`, and answers nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the system does not tell how it ended.
+    pub fn wait_within(self, limit: Duration) -> std::io::Result<Option<ExitStatus>> {
+        let deadline = Instant::now() + limit;
+        while !self.has_ended()? {
+            if deadline <= Instant::now() {
+                self.end()?;
+                return Ok(None);
+            }
+            std::thread::sleep(LOOK);
+        }
+        self.end().map(Some)
+    }
 }
 
 /// The command, behind others by this niceness.
@@ -260,6 +277,17 @@ pub mod tests {
         assert!(!is_alive(&sleeper) && is_alive(&other), "another job goes on");
         end_all(None, &format!("{}.", run.id));
         assert!(!is_alive(&other));
+    }
+
+    #[test]
+    fn a_job_that_hangs_is_ended_when_its_time_is_over() {
+        let run = Run::unwatched();
+        let (job, sleeper) = started(&run, "sleep 600 & echo $!; sleep 600");
+        assert!(job.wait_within(Duration::ZERO).unwrap().is_none());
+        assert!(!is_alive(&sleeper));
+        let (job, _) = started(&run, "echo; exit 7");
+        let status = job.wait_within(Duration::from_secs(600)).unwrap();
+        assert_eq!(status.and_then(|status| status.code()), Some(7));
     }
 
     #[test]
