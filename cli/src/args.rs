@@ -60,6 +60,19 @@ pub enum Command {
     /// Look at the settings.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Check whether a node would run well on this machine: memory, limits, disks, names and ports.
+    Doctor {
+        /// Addresses (host:port) of the heads or control stores that the node is to join, with commas; by
+        /// default it is to be alone or to begin a cluster.
+        #[arg(long, value_name = "HOST:PORT,..", value_parser = TextParser(parse::hosts_and_ports))]
+        address: Option<String>,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+        /// Settings that the node is to have.
+        #[command(flatten)]
+        settings: FlagsOf<{ key::NODE | key::STORE }>,
+    },
     /// Have a node leave without loss: it takes no new work, its runs end, and other nodes keep its objects.
     Drain {
         /// The node, as `tharsis nodes` shows it; by default the one of this machine.

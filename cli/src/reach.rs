@@ -121,6 +121,16 @@ pub fn check_head(address: &str, own: &Credentials) -> Result<()> {
     })?)
 }
 
+/// Refuses addresses at none of which anybody listens, within a few seconds.
+///
+/// # Errors
+/// `NothingAnswers`.
+pub fn check_listens(addresses: &str) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(await_listener(addresses))?;
+    Ok(())
+}
+
 /// Joins the cluster at one of several addresses with a token, and keeps the identity in a folder for all of
 /// them.
 ///

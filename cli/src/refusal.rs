@@ -129,6 +129,14 @@ pub enum Refusal {
         /// The amount that was found.
         found: String,
     },
+    /// A node on this machine would not run, or not as it was asked to.
+    #[error("{failed} of {all} checks failed: see above")]
+    ChecksFailed {
+        /// Checks that failed.
+        failed: usize,
+        /// All checks.
+        all: usize,
+    },
     /// A node that joins has no control store of its own.
     #[error("{flag} is for heads and control stores, it cannot be used with --address")]
     NotForMembers {
@@ -369,7 +377,9 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
             | Refusal::NotSubmitted { status, .. }
             | Refusal::ProgramFailed { status, .. } => *status,
             Refusal::ResourceExhausted { .. } => EXHAUSTED,
-            Refusal::NotDrained { .. } | Refusal::Unknown { .. } => process::FAILED,
+            Refusal::ChecksFailed { .. } | Refusal::NotDrained { .. } | Refusal::Unknown { .. } => {
+                process::FAILED
+            }
         };
     }
     if let Some(error) = error.downcast_ref::<IdentityError>() {

@@ -17,7 +17,7 @@ pub fn huge_pages_available() -> bool {
 }
 
 /// Whether the machine gives huge pages to a process's own memory, at least on advice.
-pub(crate) fn private_huge_pages_available() -> bool {
+pub fn private_huge_pages_available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
     *AVAILABLE.get_or_init(|| is_in_mode(PRIVATE_HUGE_FILE, &["[always]", "[madvise]"]))
 }

@@ -81,6 +81,7 @@ pub use bell::{Bell, BellBoard, SpinPolicy};
 pub use channel::Channel;
 pub use copy::copy_large;
 pub use error::{NoSpace, StoreError};
+pub use huge_pages::{huge_pages_available, private_huge_pages_available};
 pub use map::{ArenaMap, ArenaSlice, WriteSlot};
 pub use ring::{Consumer, PendingLarge, Producer, PushError, RingCorrupt, RingPlace};
 pub use segment::Segment;

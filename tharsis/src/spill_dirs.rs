@@ -94,6 +94,12 @@ pub fn quota_bytes(directory: &Path, said: Option<u64>) -> Result<u64> {
     Ok(quota)
 }
 
+/// Whether a folder that is there is in memory; false if that cannot be determined.
+#[must_use]
+pub fn is_memory(there: &Path) -> bool {
+    statfs(there).is_ok_and(|system| MEMORY_FILE_SYSTEMS.contains(&system.f_type))
+}
+
 /// Cuts quotas so that so many bytes stay free of the file system of `beside`. Directories there for which
 /// too little is left are left out.
 #[must_use]
@@ -129,11 +135,6 @@ fn default_quota(system: &StatVfs) -> u64 {
 
 fn free_bytes(system: &StatVfs) -> u64 {
     system.f_bavail.saturating_mul(system.f_frsize)
-}
-
-/// Whether a folder is in memory; false if that cannot be determined.
-fn is_memory(there: &Path) -> bool {
-    statfs(there).is_ok_and(|system| MEMORY_FILE_SYSTEMS.contains(&system.f_type))
 }
 
 /// Reason why a folder must not be used; `is_it` tells that it is the directory itself, not a parent.

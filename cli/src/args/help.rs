@@ -18,12 +18,12 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
     ("Run programs", &["job"]),
     ("Run a cluster", &["node", "gcs", "up", "down", "drain", "join", "token", "authority", "config"]),
-    ("Measure", &["bench", "version"]),
+    ("Measure", &["doctor", "bench", "version"]),
     ("Set up a shell", &["completions", "man"]),
 ];
 
 /// Examples of a command, whose words are divided by a space, and what each does.
-const EXAMPLES: [(&str, &[(&str, &str)]); 38] = [
+const EXAMPLES: [(&str, &[(&str, &str)]); 39] = [
     (
         "sql",
         &[
@@ -147,6 +147,14 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 38] = [
     ("authority rotate", &[("tharsis authority rotate", "begin to use another key")]),
     ("authority retire", &[("tharsis authority retire", "end the trust in the former one")]),
     ("config show", &[("tharsis config show", "show each setting, and who said it")]),
+    (
+        "doctor",
+        &[
+            ("tharsis doctor", "check what a head with the default settings would need"),
+            ("tharsis doctor --address head.example.com:7600 --port 7601", "what a member would need"),
+            ("tharsis doctor --json", "the same for a program"),
+        ],
+    ),
     (
         "bench",
         &[

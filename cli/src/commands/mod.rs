@@ -2,6 +2,7 @@
 
 mod authority;
 mod config;
+mod doctor;
 mod drain;
 #[cfg(feature = "tensors")]
 mod eval;
@@ -54,6 +55,7 @@ pub fn run(args: Args) -> Result<()> {
         Command::Config(ConfigCommand::Show { json, settings }) => {
             config::show(&Settings::read(&settings)?, json)
         }
+        Command::Doctor { address, json, settings } => doctor::run(address.as_deref(), &settings, json),
         Command::Down(asked) => hosts::down(&asked.file),
         Command::Drain { node, deadline, address, settings } => {
             drain::run(node, deadline, address.as_deref(), &Settings::read(&settings)?)

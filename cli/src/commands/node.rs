@@ -79,10 +79,7 @@ pub struct Prepared {
 /// # Errors
 /// The obstacle that was found.
 pub fn prepare(part: &Part, flags: &Flags) -> Result<Prepared> {
-    let for_heads = Key::ALL.into_iter().filter(|key| key.is_of_head());
-    if let Some(key) = for_heads.filter(|_| part.entry.address.is_some()).find(|key| flags.has(*key)) {
-        return Err(Refusal::NotForMembers { flag: key.flag() }.into());
-    }
+    check_flags(part.entry.address.as_deref(), flags)?;
     let settings = Settings::read(flags)?;
     join_once(part, &settings)?;
     let begun = Instant::now();
@@ -109,6 +106,17 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<Prepared> {
         claim = offers::claim_of_head(port, &spec.socket, spec.options.resources.memory);
     }
     Ok(Prepared { spec, settings, claim, begun })
+}
+
+/// Refuses flags of heads and control stores where a node joins at an address.
+///
+/// # Errors
+/// `NotForMembers`.
+pub fn check_flags(address: Option<&str>, flags: &Flags) -> Result<(), Refusal> {
+    let mut for_heads = Key::ALL.into_iter().filter(|key| key.is_of_head() && address.is_some());
+    for_heads
+        .find(|key| flags.has(*key))
+        .map_or(Ok(()), |key| Err(Refusal::NotForMembers { flag: key.flag() }))
 }
 
 /// Joins the cluster with a token, if there is one. The node's process never sees it. A token in the
@@ -215,7 +223,10 @@ fn wrong(settings: &Settings, key: Key, bad: &tharsis::Error) -> Error {
 }
 
 /// The folders to which the node spills, and the thresholds.
-fn spill_choice(settings: &Settings) -> Result<SpillChoice, Error> {
+///
+/// # Errors
+/// [`Error::BadValue`] for a folder or a quota that cannot be used.
+pub fn spill_choice(settings: &Settings) -> Result<SpillChoice, Error> {
     let dirs = settings.get(Key::SpillDirs, spill::dirs)?.unwrap_or_default();
     let (dirs, again) = spill::once(dirs)
         .map_err(|problem| settings.bad(Key::SpillDirs, settings.text(Key::SpillDirs), problem))?;
@@ -266,7 +277,11 @@ fn beside_tables(folders: Vec<SpillFolder>, state: &Path, is_said: bool) -> Vec<
     left
 }
 
-fn resources(settings: &Settings, memory: u64) -> Result<Resources> {
+/// The resources that the node offers, with so many bytes of memory.
+///
+/// # Errors
+/// `FakeGpus`, or the error of a value.
+pub fn resources(settings: &Settings, memory: u64) -> Result<Resources> {
     let mut resources = Resources::cpus(settings.get(Key::NumCpus, parse::cpus)?.unwrap_or_default())?;
     resources.memory = memory;
     let gpus = settings.get(Key::NumGpus, parse::amount)?.unwrap_or_default();
@@ -319,7 +334,10 @@ fn seen_address(settings: &Settings, head: &str, heads: &[String]) -> Result<Opt
 }
 
 /// The security of a member of the cluster at these addresses.
-fn member_security(addresses: &str, settings: &Settings) -> Result<Security> {
+///
+/// # Errors
+/// `NoIdentity`: this machine never joined there.
+pub fn member_security(addresses: &str, settings: &Settings) -> Result<Security> {
     let heads = join::heads(addresses);
     Ok(join::security_towards(&heads, &settings.identity_dir(), settings.secret_file())?)
 }

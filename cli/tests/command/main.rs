@@ -16,6 +16,7 @@ mod bad_input;
 mod bench;
 mod cookbook;
 mod deploy;
+mod doctor;
 mod drain;
 mod eval;
 mod hosts;
