@@ -4,6 +4,9 @@
 //! such a cast loses digits it gives wrong values, and rounds without an end: `n + 0.5` of a whole number
 //! stays what it was. These parts are refused. To be found as they are written, both parts are tables of a
 //! name, whose set operations have their types before the other part is planned.
+//!
+//! The library also leaves out what stands around each UNION in WITH RECURSIVE, such as LIMIT. Queries that
+//! are not recursive have it in parentheses, and recursive ones are refused with it.
 
 use super::type_names::type_name;
 use crate::error::{Error, Result};
@@ -14,7 +17,7 @@ use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::sqlparser::ast::{
-    Ident, ObjectName, Query, SetExpr, SetOperator, visit_relations,
+    Ident, ObjectName, Query, SetExpr, SetOperator, SetQuantifier, visit_relations,
 };
 use std::ops::ControlFlow;
 
@@ -25,9 +28,14 @@ const PART: &str = "__tharsis_part";
 pub(in crate::sql) fn mark_parts(query: &mut Query) -> Result<()> {
     let Some(with) = query.with.as_mut().filter(|with| with.recursive) else { return Ok(()) };
     for table in &mut with.cte_tables {
-        if let SetExpr::SetOperation { op: SetOperator::Union, left, right, .. } = &mut *table.query.body
-            && reads(right, &table.alias.name)
-        {
+        let rows = &mut *table.query;
+        let SetExpr::SetOperation { op: SetOperator::Union, right, .. } = &*rows.body else { continue };
+        if !reads(right, &table.alias.name) {
+            write_parentheses(rows);
+            continue;
+        }
+        check_clauses(rows)?;
+        if let SetExpr::SetOperation { left, right, .. } = &mut *rows.body {
             mark(left, PART)?;
             mark(right, PART)?;
         }
@@ -43,6 +51,51 @@ fn reads(rows: &SetExpr, name: &Ident) -> bool {
         if is_found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     visit_relations(rows, look_at).is_break()
+}
+
+/// Writes a set operation that has clauses around it in parentheses.
+fn write_parentheses(query: &mut Query) {
+    if clause(query).is_some() {
+        let alone = Query {
+            with: None,
+            order_by: None,
+            limit_clause: None,
+            fetch: None,
+            pipe_operators: Vec::new(),
+            ..query.clone()
+        };
+        *query.body = SetExpr::Query(Box::new(alone));
+    }
+}
+
+/// Refuses what the library would leave out of a recursive query.
+fn check_clauses(query: &Query) -> Result<()> {
+    use SetQuantifier::{AllByName, ByName, DistinctByName};
+    if let SetExpr::SetOperation { set_quantifier: ByName | AllByName | DistinctByName, .. } = &*query.body {
+        return Err(Error::NotImplemented("UNION BY NAME of a recursive query is not supported".to_owned()));
+    }
+    if let Some(clause) = clause(query) {
+        return Err(Error::NotImplemented(format!(
+            "{clause} around the parts of a recursive query is not supported (write it in the query that reads \
+             the rows)"
+        )));
+    }
+    Ok(())
+}
+
+/// A clause around the body of a query.
+fn clause(query: &Query) -> Option<&'static str> {
+    if query.with.is_some() {
+        Some("WITH")
+    } else if query.order_by.is_some() {
+        Some("ORDER BY")
+    } else if query.limit_clause.is_some() {
+        Some("LIMIT or OFFSET")
+    } else if query.pipe_operators.is_empty() {
+        None
+    } else {
+        Some("|>")
+    }
 }
 
 /// Refuses recursive parts whose values do not fit the types of the first part.
@@ -179,6 +232,50 @@ mod tests {
             ),
         ] {
             assert_eq!(rows_in(&mut session, query), [expected], "{query}");
+        }
+    }
+
+    #[test]
+    fn clauses_around_unions_of_recursive_clauses_count() {
+        let mut session = session_of(&[]);
+        for (query, expected) in [
+            (
+                "with recursive a as (select 1 as n union all select 2 order by n desc limit 1) select sum(n) from a",
+                "2",
+            ),
+            (
+                "with recursive a(m) as (select 1 union all select 2 order by 1 desc limit 1) select sum(m) from a",
+                "2",
+            ),
+            (
+                "with recursive r as (select 1 as n union all select n + 1 from r where n < 3),
+                 s as (select n from r union all select 10 order by n desc offset 1) select sum(n) from s",
+                "6",
+            ),
+            (
+                "with recursive a as (with x as (select 5 as n) select n from x union all select 6)
+                 select sum(n) from a",
+                "11",
+            ),
+            (
+                "with recursive a as (select 1 as n, 2 as m union all by name select 5 as m, 4 as n)
+                 select sum(n) from a",
+                "5",
+            ),
+        ] {
+            assert_eq!(rows_in(&mut session, query), [expected], "{query}");
+        }
+        for (rows, told) in [
+            ("select 1 as n union all select n + 1 from r where n < 9 limit 5", "LIMIT"),
+            ("select 1 as n union all select n + 1 from r where n < 9 order by n", "ORDER BY"),
+            ("select 1 as n union all select n + 1 from r where n < 9 fetch first 5 rows only", "LIMIT"),
+            ("with x as (select 1 as n) select n from x union all select n + 1 from r where n < 9", "WITH"),
+            ("select 1 as n union all by name select n + 1 as n from r where n < 9", "BY NAME"),
+        ] {
+            let query = format!("with recursive r as ({rows}) select count(*) from r");
+            let error = session.run(&query).expect_err(&query);
+            assert_eq!(error.class(), "NotImplemented", "{query}: {error}");
+            assert!(error.to_string().contains(told), "{query}: {error}");
         }
     }
 }
