@@ -2,6 +2,7 @@
 
 use super::clauses::{pivots, samples};
 use super::subqueries::lateral_sides;
+use super::values::inner_values;
 use super::values::interval_operators;
 use super::values::typed_relations;
 use super::values::zone_types;
@@ -30,8 +31,13 @@ pub(super) fn of_session(partitions: usize) -> SessionState {
 }
 
 fn with_planners(config: SessionConfig) -> SessionState {
-    let planners =
-        vec![lateral_sides::planner(), pivots::planner(), samples::planner(), typed_relations::planner()];
+    let planners = vec![
+        lateral_sides::planner(),
+        pivots::planner(),
+        samples::planner(),
+        typed_relations::planner(),
+        inner_values::planner(),
+    ];
     let parts = parts(config).with_relation_planners(planners);
     let mut state = built(parts.with_type_planner(zone_types::in_utc()));
     // A registry that takes planners refuses none.

@@ -10,6 +10,7 @@ use crate::sql::names::labels::write_labels;
 use crate::sql::names::namesakes::{Doubles, write_tags};
 use crate::sql::names::stars::write_names;
 use crate::sql::subqueries::applies::as_laterals;
+use crate::sql::values::inner_values::mark_rows;
 use crate::sql::values::typed_relations::write_parentheses;
 use crate::sql::values::value_rows::write_types;
 use datafusion::logical_expr::sqlparser::ast::{Visit, VisitMut};
@@ -48,7 +49,10 @@ pub(in crate::sql) fn refused(statement: &mut Statement) -> Option<(Error, Span)
 /// Writes the relations of a statement in the form in which they are planned, behind all other forms.
 pub(in crate::sql) fn write_relations(statement: &mut Statement) -> Result<()> {
     match statement {
-        Statement::Statement(statement) => write_parentheses(&mut **statement),
+        Statement::Statement(statement) => {
+            mark_rows(&mut **statement)?;
+            write_parentheses(&mut **statement)
+        }
         Statement::CopyTo(copy) => match &mut copy.source {
             CopyToSource::Query(query) => write_parentheses(&mut **query),
             CopyToSource::Relation(_) => Ok(()),

@@ -8,7 +8,7 @@
 //! | whether a statement has times or decimals | `types_within` |
 //! | days and readings of a clock beside moments | `clocks`, `moment_types`, `sides_with_moments` |
 //! | lists where texts are wanted | `lists` |
-//! | texts, and decimals beside floats, in `VALUES` | `value_rows`, `value_numbers` |
+//! | texts, and decimals beside floats, in `VALUES`; those in queries of INSERT | `value_rows`, `value_numbers`, `inner_values` |
 //! | types as SQL names them, those of moments, of unions, and of recursive queries | `type_names`, `zone_types`, `union_types`, `recursive_types` |
 //! | parameters without a type in unions | `untyped_sides` |
 //! | types and names of the columns of FROM, and of the sides of unions | `typed_relations`, `union_names` |
@@ -24,6 +24,7 @@ pub(super) mod digits;
 pub(super) mod file_decimals;
 pub(super) mod float_decimals;
 pub(super) mod floats;
+pub(super) mod inner_values;
 pub(super) mod interval_lengths;
 pub(super) mod interval_operators;
 pub(super) mod lists;

@@ -19,19 +19,43 @@ pub(in crate::sql) fn write_types(part: &mut impl VisitMut) {
     let _whole = part.visit(&mut Writer);
 }
 
+/// The rows of a statement to which the library gives the types of a table.
+pub(in crate::sql) fn rows_of_table(statement: &mut Statement) -> Option<&mut Query> {
+    match statement {
+        Statement::Insert(insert) => insert.source.as_deref_mut(),
+        Statement::CreateTable(table) if !table.columns.is_empty() => table.query.as_deref_mut(),
+        _ => None,
+    }
+}
+
+/// Visits the queries within rows of a table, and not the rows themselves.
+pub(in crate::sql) fn within<V: VisitorMut>(rows: &mut Query, visitor: &mut V) -> ControlFlow<V::Break> {
+    if let Some(with) = &mut rows.with {
+        with.visit(visitor)?;
+    }
+    within_sides(&mut rows.body, visitor)
+}
+
+fn within_sides<V: VisitorMut>(rows: &mut SetExpr, visitor: &mut V) -> ControlFlow<V::Break> {
+    match rows {
+        SetExpr::SetOperation { left, right, .. } => {
+            within_sides(left, visitor)?;
+            within_sides(right, visitor)
+        }
+        SetExpr::Query(rows) => within(rows, visitor),
+        rows => rows.visit(visitor),
+    }
+}
+
 struct Writer;
 
 impl VisitorMut for Writer {
     type Break = ();
 
     fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<()> {
-        // The library gives all VALUES of such a statement the types of the table.
-        let is_of_table = match statement {
-            Statement::Insert(_) => true,
-            Statement::CreateTable(table) => !table.columns.is_empty(),
-            _ => false,
-        };
-        if is_of_table { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let Some(rows) = rows_of_table(statement) else { return ControlFlow::Continue(()) };
+        within(rows, self)?;
+        ControlFlow::Break(())
     }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
