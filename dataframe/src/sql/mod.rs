@@ -46,7 +46,7 @@ use self::tables::{copies, frame_rows};
 pub use self::text::{sql_line, sql_stream};
 use self::values::{
     clocks, digit_marks, digits, float_decimals, floats, interval_lengths, lists, overflow, recursive_types,
-    times, union_types, zone_types,
+    table_types, times, union_types, zone_types,
 };
 
 use crate::engine::{Settings, block_on, on_deep_stack, session};
@@ -242,7 +242,8 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     levels::check_levels(&plan)?;
     // The plan of a view comes here again where it is read.
     let is_view = matches!(&plan, LogicalPlan::Ddl(DdlStatement::CreateView(_)));
-    let plan = materialized::throughout(with_definition(plan, text), union_types::of_all_sides)?;
+    let plan = table_types::with_casts(with_definition(plan, text))?;
+    let plan = materialized::throughout(plan, union_types::of_all_sides)?;
     let plan = if is_view { plan } else { materialized::throughout(plan, floats::as_of_frames)? };
     let plan = typed(asked::as_columns(plan)?).map_err(|error| mistakes::of_run(error, text, state))?;
     if is_kept(&plan) { materialized::throughout(plan, order::with_orders) } else { with_frames(plan) }

@@ -249,7 +249,8 @@ impl SqlSession {
                 let typed = block_on_deep(async {
                     let frame = self.context.execute_logical_plan(plan).await?;
                     // Its parameters have values and types now.
-                    let plan = super::values::union_types::of_all_sides(frame.into_unoptimized_plan())?;
+                    let plan = super::values::table_types::with_casts(frame.into_unoptimized_plan())?;
+                    let plan = super::values::union_types::of_all_sides(plan)?;
                     let plan = super::values::floats::as_of_frames(plan)?;
                     super::with_frames(super::typed(plan)?)
                 });

@@ -9,7 +9,7 @@
 //! | days and readings of a clock beside moments | `clocks`, `moment_types`, `sides_with_moments` |
 //! | lists where texts are wanted | `lists` |
 //! | texts, and decimals beside floats, in `VALUES`; those in queries of INSERT | `value_rows`, `value_numbers`, `inner_values` |
-//! | types as SQL names them, those of moments, of unions, and of recursive queries | `type_names`, `zone_types`, `union_types`, `recursive_types` |
+//! | types as SQL names them, those of moments, of unions, of recursive queries, and of tables | `type_names`, `zone_types`, `union_types`, `recursive_types`, `table_types` |
 //! | parameters without a type in unions | `untyped_sides` |
 //! | types and names of the columns of FROM, and of the sides of unions | `typed_relations`, `union_names` |
 //! | results that have no room | `overflow` |
@@ -34,6 +34,7 @@ pub(super) mod overflow;
 pub(super) mod recursive_types;
 pub(super) mod row_texts;
 pub(super) mod sides_with_moments;
+pub(super) mod table_types;
 pub(super) mod times;
 pub(super) mod type_names;
 pub(super) mod typed_relations;

@@ -18,9 +18,7 @@ use datafusion::common::{DFSchema, Result as EngineResult};
 use datafusion::logical_expr::logical_plan::Join;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{
-    Distinct, DmlStatement, Expr, ExprSchemable, LogicalPlan, Projection, Union, WriteOp, cast,
-};
+use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, Union, cast};
 use std::sync::Arc;
 
 /// The plan whose set operations have the types that the library gives the rows of all sides of a union.
@@ -57,7 +55,6 @@ fn typed(plan: LogicalPlan, mut has_other_types: bool) -> EngineResult<Transform
             LogicalPlan::Union(union) => {
                 united(union)?.transform_data(with_types)?.transform_data(with_names)?
             }
-            LogicalPlan::Dml(made) if has_other_types => of_table(made)?,
             LogicalPlan::Join(join) if is_set_operation(&join) => {
                 joined(join)?.transform_data(with_left_types)?
             }
@@ -66,33 +63,6 @@ fn typed(plan: LogicalPlan, mut has_other_types: bool) -> EngineResult<Transform
         has_other_types |= changed.data.schema().inner() != before.inner();
         Ok(Transformed::new_transformed(changed.data, changed.transformed || has_other_types))
     })
-}
-
-/// Rows that are inserted, or values of an update, which have the types of the table. They were planned as if
-/// they had those of their first side.
-fn of_table(mut made: DmlStatement) -> EngineResult<Transformed<LogicalPlan>> {
-    let target = made.target.schema();
-    let input = Arc::unwrap_or_clone(made.input);
-    made.input = match (&made.op, input) {
-        (WriteOp::Insert(_), rows) => {
-            let fields = rows.schema().fields().iter().zip(target.fields());
-            let types = fields.map(|(own, field)| {
-                Some(field.data_type()).filter(|dtype| *dtype != own.data_type()).cloned()
-            });
-            let types: Vec<Option<DataType>> = types.collect();
-            cast_to(Arc::new(rows), &types)?
-        }
-        (WriteOp::Update, LogicalPlan::Projection(Projection { expr, input, .. })) => {
-            let values = expr.into_iter().zip(target.fields()).map(|(value, field)| {
-                let value = value.unalias().cast_to(field.data_type(), input.schema())?;
-                Ok(value.alias(field.name()))
-            });
-            let values = values.collect::<EngineResult<Vec<Expr>>>()?;
-            projection(values, input)?
-        }
-        (_, rows) => Arc::new(rows),
-    };
-    Ok(Transformed::yes(LogicalPlan::Dml(made)))
 }
 
 /// The operator, whose subqueries know the types of the rows around them. Those within a subquery come later,

@@ -1,0 +1,87 @@
+//! Types of the values of INSERT and UPDATE.
+//!
+//! The library casts a value to the type of its column if it has another one when it is planned. Behind that,
+//! rules give values other types: a union has those of all its sides, a decimal beside a float is a float,
+//! and a day beside a moment is one. The table had rows of another type than its columns then, and no later
+//! statement could read them. So each value is cast before these rules, also where its type is that of its
+//! column.
+
+use crate::sql::plans::{columns, projection};
+use arrow::datatypes::Field;
+use datafusion::common::Result as EngineResult;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, Projection, WriteOp, cast};
+use std::sync::Arc;
+
+/// The plan whose values for a table have the types of its columns, whatever rules make of them.
+pub(in crate::sql) fn with_casts(plan: LogicalPlan) -> EngineResult<LogicalPlan> {
+    Ok(match plan {
+        LogicalPlan::Dml(made) => LogicalPlan::Dml(of_table(made)?),
+        LogicalPlan::Analyze(_) | LogicalPlan::Explain(_) | LogicalPlan::Statement(_) => {
+            plan.map_children(|inner| with_casts(inner).map(Transformed::yes))?.data
+        }
+        plan => plan,
+    })
+}
+
+fn of_table(mut made: DmlStatement) -> EngineResult<DmlStatement> {
+    let is_update = match &made.op {
+        WriteOp::Insert(_) => false,
+        WriteOp::Update => true,
+        _ => return Ok(made),
+    };
+    let table = made.target.schema();
+    made.input = match Arc::unwrap_or_clone(made.input) {
+        LogicalPlan::Projection(Projection { expr, input, .. }) => {
+            let values = expr.into_iter().zip(table.fields());
+            let values = values.map(|(value, field)| of_column(value.unalias(), field, is_update));
+            projection(values.collect(), input)?
+        }
+        rows if is_update => Arc::new(rows),
+        rows => {
+            let values = columns(&rows).into_iter().zip(table.fields());
+            let values = values.map(|(value, field)| of_column(value, field, is_update));
+            projection(values.collect(), Arc::new(rows))?
+        }
+    };
+    Ok(made)
+}
+
+/// The value of a column with its type. A column that an update leaves as it is has it.
+fn of_column(value: Expr, field: &Field, is_update: bool) -> Expr {
+    let is_cast = match &value {
+        Expr::Cast(cast) => cast.field.data_type() == field.data_type(),
+        Expr::Column(_) => is_update,
+        _ => false,
+    };
+    let value = if is_cast { value } else { cast(value, field.data_type().clone()) };
+    value.alias(field.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sql::small_tables::{cells, rows_in, session_of};
+
+    #[test]
+    fn values_that_rules_give_other_types_are_of_the_table() {
+        let mut session =
+            session_of(&["create table t (d decimal(38, 18), f double) as values (1.5, null), (2.5, 0.25)"]);
+        for statement in ["update t set d = coalesce(f, d)", "insert into t select coalesce(f, d), f from t"]
+        {
+            cells(&mut session, statement);
+            let query = "select min(arrow_typeof(d)), sum(distinct d) = 1.75, count(distinct d) from t";
+            assert_eq!(rows_in(&mut session, query), ["Decimal128(38, 18) true 2"], "{statement}");
+        }
+        for statement in [
+            "set timezone = 'Europe/Berlin'",
+            "create table m (n timestamp, ts timestamptz, d date)",
+            "insert into m values (null, null, '2024-07-01')",
+            "update m set n = coalesce(ts, d)",
+            "insert into m select coalesce(ts, d), ts, d from m",
+        ] {
+            cells(&mut session, statement);
+        }
+        let query = "select count(*) from m where n = timestamp '2024-07-01 00:00:00'";
+        assert_eq!(rows_in(&mut session, query), ["2"]);
+    }
+}
