@@ -71,7 +71,10 @@ pub(in crate::sql) fn values_of(part: &mut Expr) -> [Vec<&mut Expr>; 2] {
                 name if is_of_one_type(name) => 0,
                 _ => return [Vec::new(), Vec::new()],
             };
-            call.args.iter_mut().skip(others).collect()
+            // What stands between the elements of a text is none of them.
+            let has_elements = call.func.name() != "array_to_string";
+            let args = call.args.iter_mut().skip(others);
+            args.flat_map(|value| if has_elements { elements(value) } else { vec![value] }).collect()
         }
         Expr::Case(case) => {
             let pairs = case.when_then_expr.iter_mut().map(|(when, then)| (when.as_mut(), then.as_mut()));
@@ -86,6 +89,15 @@ pub(in crate::sql) fn values_of(part: &mut Expr) -> [Vec<&mut Expr>; 2] {
         _ => Vec::new(),
     };
     [values, Vec::new()]
+}
+
+/// The elements of a list that is written as such, in the place of the list.
+fn elements(value: &mut Expr) -> Vec<&mut Expr> {
+    let is_written = matches!(value, Expr::ScalarFunction(call) if call.func.name() == "make_array");
+    match value {
+        Expr::ScalarFunction(list) if is_written => list.args.iter_mut().collect(),
+        value => vec![value],
+    }
 }
 
 fn is_of_one_type(function: &str) -> bool {
@@ -202,6 +214,8 @@ mod tests {
                 "nvl2(ts, @, ts) = m",
                 "@ = any([ts, m])",
                 "array_position([ts, m], @) = 2",
+                "m = any([date '2024-01-01', @])",
+                "array_position([date '2024-01-01', @], m) = 2",
                 "(select count(*) from t x join t y on x.ts > y.d and x.m = y.@) = 1",
                 "(select count(*) from t x where x.ts >= @) = 1",
             ] {
