@@ -4,21 +4,24 @@
 //! beside a whole number.
 
 use crate::error::{Error, Result};
+use crate::value::is_text;
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
 use std::sync::Arc;
 
-/// Refuses parameters without a type beside sides of known types.
+/// Refuses parameters without a type beside sides of types that might cut their values.
 pub(in crate::sql) fn check_parameters(
     inputs: &[Arc<LogicalPlan>],
     types: &[Vec<Option<DataType>>],
 ) -> Result<()> {
-    for (at, side) in inputs.iter().enumerate() {
-        for column in 0..side.schema().fields().len() {
-            let mut others = types.iter().enumerate().filter(|(other, _)| *other != at);
-            let is_beside_known = others
-                .any(|(_, own)| own.get(column).is_some_and(|dtype| dtype.as_ref().is_some_and(is_known)));
-            if let Some(name) = parameter(side, column).filter(|_| is_beside_known) {
+    for (at, (side, own)) in inputs.iter().zip(types).enumerate() {
+        // Columns that have a type are not looked for in all sides of a side.
+        for (column, _) in own.iter().enumerate().filter(|(_, dtype)| dtype.is_none()) {
+            let others = types.iter().enumerate().filter(|(other, _)| *other != at);
+            let mut known = others.filter_map(|(_, types)| types.get(column)?.as_ref());
+            // Those of all sides are cast to the type of the first one.
+            let may_be_cut = known.any(|dtype| may_cut(dtype) || (at == 0 && !dtype.is_null()));
+            if let Some(name) = parameter(side, column).filter(|_| may_be_cut) {
                 return Err(Error::Type(format!(
                     "the type of {name} in a side of UNION is not known: declare it, as in prepare p(double), \
                      or write a cast such as {name}::double"
@@ -29,8 +32,10 @@ pub(in crate::sql) fn check_parameters(
     Ok(())
 }
 
-fn is_known(dtype: &DataType) -> bool {
-    !dtype.is_null()
+/// Whether values of other types may lose something in this one. All have a text, and numbers beside floats
+/// are floats in any case.
+fn may_cut(dtype: &DataType) -> bool {
+    !(dtype.is_null() || is_text(dtype) || *dtype == DataType::Float64)
 }
 
 /// The name of the parameter without a type that a column is.
@@ -74,6 +79,7 @@ mod tests {
             "select x from (select 1 as x union all select $1) s",
             "select 1 as x union all select $1",
             "select $1 as x union select 1",
+            "select $1 as x union all select 'a'",
             "select 1 as x union all select distinct $1",
             "select 1 as x union all select y from (select $1 as y) s",
         ] {
@@ -85,6 +91,8 @@ mod tests {
             ("a(double)", "select sum(x) from (select 1 as x union all select $1) s", "a(2.5)", "3.5"),
             ("b", "select sum(x) from (select 1 as x union all select $1::double) s", "b(2.5)", "3.5"),
             ("c", "select sum(x) from (select 1 as x union all select 2 where 2 < $1) s", "c(5)", "3"),
+            ("d", "select max(x) from (select 'a' as x union all select $1) s", "d('b')", "b"),
+            ("e", "select sum(x) from (select 0.5 as x union all select $1) s", "e(2)", "2.5"),
         ] {
             session.run(&format!("prepare {name} as {query}")).expect(query);
             assert_eq!(rows_in(&mut session, &format!("execute {execute}")), [expected], "{query}");
