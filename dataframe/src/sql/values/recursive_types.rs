@@ -142,14 +142,31 @@ fn as_written(part: &LogicalPlan) -> Option<&DFSchema> {
 
 /// Whether a cast of values to the type of the first part loses digits without an error.
 fn is_cut(first: &DataType, own: &DataType) -> bool {
-    use DataType::{Boolean, Date32, Date64, Float16, Float32, Float64, Timestamp};
+    use DataType::{Boolean, Date32, Date64, Float16, Float32, Float64, Struct, Timestamp};
+    if let (Some(first), Some(own)) = (elements(first), elements(own)) {
+        return is_cut(first, own);
+    }
     match (first, own) {
+        (Struct(first), Struct(own)) => first.iter().any(|field| {
+            own.find(field.name()).is_some_and(|(_, own)| is_cut(field.data_type(), own.data_type()))
+        }),
         (first, own) if first.is_integer() && own.is_decimal() => 0 < scale(own),
         (first, own) if first.is_decimal() && own.is_decimal() => scale(first) < scale(own),
         (first, own) if first.is_integer() || first.is_decimal() => own.is_floating(),
         (Float16, Float32 | Float64) | (Float32, Float64) | (Date32 | Date64, Timestamp(..)) => true,
         (Boolean, own) => own.is_numeric(),
         _ => false,
+    }
+}
+
+/// The type of the elements of a list.
+fn elements(list: &DataType) -> Option<&DataType> {
+    match list {
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::FixedSizeList(field, _) => Some(field.data_type()),
+        _ => None,
     }
 }
 
@@ -188,6 +205,16 @@ mod tests {
             (
                 "with recursive r as (select true as b union all select 2 from r where b) select count(*) from r",
                 "the column \"b\" of WITH RECURSIVE is BOOLEAN",
+            ),
+            (
+                "with recursive r(n, l) as (select 1, [1] union all select n + 1, [n + 0.5] from r where n < 3)
+                 select count(*) from r",
+                "the column \"l\" of WITH RECURSIVE is BIGINT[] in the first part and DOUBLE[]",
+            ),
+            (
+                "with recursive r(n, s) as (select 1, {'x': 1} union all
+                 select n + 1, {'x': n + 0.5} from r where n < 3) select count(*) from r",
+                "the column \"s\" of WITH RECURSIVE is STRUCT(x BIGINT)",
             ),
         ] {
             let error = session.run(query).expect_err(query);
