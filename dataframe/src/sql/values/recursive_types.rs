@@ -8,7 +8,10 @@
 //! The library also leaves out what stands around each UNION in WITH RECURSIVE, such as LIMIT. Queries that
 //! are not recursive have it in parentheses, and recursive ones are refused with it.
 
+use super::clocks::of_moments;
+use super::float_decimals::as_one_type;
 use super::type_names::type_name;
+use super::union_types::of_all_sides;
 use crate::error::{Error, Result};
 use crate::sql::clauses::counted_sets::mark;
 use crate::sql::names::namesakes::plain_name;
@@ -96,6 +99,15 @@ fn clause(query: &Query) -> Option<&'static str> {
     } else {
         Some("|>")
     }
+}
+
+/// A part of a recursive query whose values have the types that rules give them behind planning: those of its
+/// first part are the types of all rounds. Other plans stay as they are.
+pub(in crate::sql) fn with_types_of_run(plan: LogicalPlan) -> Result<LogicalPlan> {
+    if !matches!(&plan, LogicalPlan::SubqueryAlias(alias) if alias.alias.table() == PART) {
+        return Ok(plan);
+    }
+    of_all_sides(as_one_type(of_moments(plan)?)?)
 }
 
 /// Refuses recursive parts whose values do not fit the types of the first part.
@@ -304,5 +316,14 @@ mod tests {
             assert_eq!(error.class(), "NotImplemented", "{query}: {error}");
             assert!(error.to_string().contains(told), "{query}: {error}");
         }
+    }
+
+    #[test]
+    fn first_parts_have_the_types_that_rules_give_them() {
+        let mut session =
+            session_of(&["create table t (cost decimal(10, 2), price double) as values (1.5, null)"]);
+        let query = "with recursive r as (select coalesce(price, cost) as x from t
+                     union all select x + 1 from r where x < 3) select sum(x) from r";
+        assert_eq!(rows_in(&mut session, query), ["7.5"]);
     }
 }

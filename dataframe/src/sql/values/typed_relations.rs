@@ -6,7 +6,7 @@
 //! asked for. So relations of statements with set operations are written in parentheses, and these are
 //! planned here.
 
-use super::recursive_types::mark_parts;
+use super::recursive_types::{mark_parts, with_types_of_run};
 use super::union_types::of_all_sides;
 use crate::error::{Error, Result};
 use crate::sql::names::by_name::check_by_name;
@@ -141,7 +141,7 @@ impl RelationPlanner for TypedRelations {
         let plan = context.plan(inner)?;
         // It knows these unions by the schemas that they have when they are planned.
         check_by_name(&plan)?;
-        let plan = with_plain_names(of_all_sides(plan)?)?;
+        let plan = with_plain_names(with_types_of_run(of_all_sides(plan)?)?)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
     }
 }
