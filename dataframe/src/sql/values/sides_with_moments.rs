@@ -6,7 +6,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, JoinType, NullEquality, Result as EngineResult};
 use datafusion::logical_expr::logical_plan::Join;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Union};
+use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, Union};
 use std::sync::Arc;
 
 /// The operator whose sides have moments in the place of days, and of times without a zone, that the other
@@ -59,7 +59,7 @@ pub(in crate::sql) fn joined(mut join: Join) -> EngineResult<Transformed<Logical
     let is_of_rows = is_set_operation(&join);
     if is_of_rows {
         let of_left: Vec<Option<DataType>> = types.iter().map(|[left, _]| left.clone()).collect();
-        join.left = with_types(join.left, &of_left)?;
+        join.left = below_distinct(join.left, |rows| with_types(rows, &of_left))?;
         let of_right: Vec<Option<DataType>> = types.into_iter().map(|[_, right]| right).collect();
         join.right = with_types(join.right, &of_right)?;
         return LogicalPlan::Join(join).recompute_schema().map(Transformed::yes);
@@ -73,6 +73,20 @@ pub(in crate::sql) fn joined(mut join: Join) -> EngineResult<Transformed<Logical
         }
     }
     LogicalPlan::Join(join).recompute_schema().map(Transformed::yes)
+}
+
+/// The rows with a change below the step that leaves equal ones out: different values of one type may be one
+/// of another type.
+pub(in crate::sql) fn below_distinct(
+    rows: Arc<LogicalPlan>,
+    change: impl FnOnce(Arc<LogicalPlan>) -> EngineResult<Arc<LogicalPlan>>,
+) -> EngineResult<Arc<LogicalPlan>> {
+    match Arc::unwrap_or_clone(rows) {
+        LogicalPlan::Distinct(Distinct::All(rows)) => {
+            Ok(Arc::new(LogicalPlan::Distinct(Distinct::All(change(rows)?))))
+        }
+        rows => change(Arc::new(rows)),
+    }
 }
 
 /// The types that two keys are cast to.

@@ -5,20 +5,20 @@
 //! a union has the types of its rows before them. `INTERSECT` and `EXCEPT` keep the types of their first side
 //! in the library; here they have those of a union of both sides.
 
-use super::sides_with_moments::{is_set_operation, joined, types_of, united};
+use super::sides_with_moments::{below_distinct, is_set_operation, joined, types_of, united};
 use super::union_literals::with_literals;
 use super::union_names::with_names;
 use super::untyped_sides::check_parameters;
 use crate::error::Result;
 use crate::sql::plans::{projection, with_casts};
 use crate::value::is_text;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeContainer, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result as EngineResult};
 use datafusion::logical_expr::logical_plan::Join;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, Union, cast};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Union, cast};
 use std::sync::Arc;
 
 /// The plan whose set operations have the types that the library gives the rows of all sides of a union.
@@ -162,34 +162,38 @@ fn with_types(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
 /// `INTERSECT` or `EXCEPT`, whose rows are those of the left side, with the types of both sides.
 fn with_left_types(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
     let LogicalPlan::Join(mut join) = node else { return Ok(Transformed::no(node)) };
-    let types = join.on.iter().map(|keys| type_of_both(keys, &join));
-    let types: Vec<Option<DataType>> = types.collect::<EngineResult<_>>()?;
-    if types.iter().all(Option::is_none) {
+    let types = join.on.iter().map(|keys| types_of_both(keys, &join));
+    let types: Vec<[Option<DataType>; 2]> = types.collect::<EngineResult<_>>()?;
+    if types.iter().flatten().all(Option::is_none) {
         return Ok(Transformed::no(LogicalPlan::Join(join)));
     }
-    join.left = match Arc::unwrap_or_clone(join.left) {
-        // Different values of one type may be one of another type.
-        LogicalPlan::Distinct(Distinct::All(rows)) => {
-            Arc::new(LogicalPlan::Distinct(Distinct::All(cast_to(rows, &types)?)))
-        }
-        rows => cast_to(Arc::new(rows), &types)?,
-    };
+    let (left, right): (Vec<_>, Vec<_>) = types.into_iter().map(|[left, right]| (left, right)).unzip();
+    join.left = below_distinct(join.left, |rows| cast_to(rows, &left))?;
     // Rows that are counted are equal as values of these types.
-    join.right = cast_to(join.right, &types)?;
+    join.right = cast_to(join.right, &right)?;
     LogicalPlan::Join(join).recompute_schema().map(Transformed::yes)
 }
 
-/// The type that two columns are cast to; `None` if they stay. The library refuses texts that are no numbers
-/// beside numbers.
-fn type_of_both((left, right): &(Expr, Expr), join: &Join) -> EngineResult<Option<DataType>> {
+/// The types that two columns are cast to; `None` for one that stays. The library refuses texts that are no
+/// numbers beside numbers.
+fn types_of_both((left, right): &(Expr, Expr), join: &Join) -> EngineResult<[Option<DataType>; 2]> {
     let types = (left.get_type(join.left.schema()), right.get_type(join.right.schema()));
-    let (Ok(left), Ok(right)) = types else { return Ok(None) };
+    let (Ok(left), Ok(right)) = types else { return Ok([None, None]) };
     if left.is_null() && has_parameters(&join.left)? || right.is_null() && has_parameters(&join.right)? {
-        return Ok(None);
+        return Ok([None, None]);
     }
+    let both = match &left {
+        // Texts of one moment, or of one number, are equal.
+        DataType::Timestamp(_, Some(zone)) if is_text(&right) => {
+            return Ok([None, Some(DataType::Timestamp(TimeUnit::Nanosecond, Some(Arc::clone(zone))))]);
+        }
+        number if number.is_numeric() && is_text(&right) => return Ok([None, Some(number.clone())]),
+        DataType::Timestamp(_, Some(_)) => None,
+        left => of_all(&[left, &right]),
+    };
     let is_known = |meant: &DataType| meant.equals_datatype(&left) && meant.equals_datatype(&right);
-    let is_moment = matches!(left, DataType::Timestamp(_, Some(_)));
-    Ok(of_all(&[&left, &right]).filter(|meant| !is_moment && !is_text(meant) && !is_known(meant)))
+    let both = both.filter(|meant| !is_text(meant) && !is_known(meant));
+    Ok([both.clone(), both])
 }
 
 /// The rows with casts of some columns.
@@ -450,6 +454,31 @@ mod tests {
             ("execute q(1)", "3.5"),
         ] {
             assert_eq!(rows_in(&mut session, query), [expected], "{query}");
+        }
+    }
+
+    #[test]
+    fn rows_of_one_moment_are_counted_as_one() {
+        let moment = "arrow_cast('2024-03-31T01:00:00Z', 'Timestamp(Microsecond, Some(\"Europe/Berlin\"))')";
+        let mut session = session_of(&[
+            &format!("create table t as select {moment} as ts, 1 as n from (values (1), (2)) v"),
+            "create table u (s text, one text) as values ('2024-03-31 3:00', '1'), ('2024-03-31 03:00:00', '01')",
+            "create table n (n timestamp) as values ('2024-03-31 02:10:00'), ('2024-03-31 02:40:00')",
+        ]);
+        for (query, expected) in [
+            ("select ts from t intersect all select s from u", "2"),
+            ("select ts from t except all select s from u", "0"),
+            ("select s from u intersect all select ts from t", "2"),
+            ("select n from t intersect all select one from u", "2"),
+            // The clock leaves these readings out.
+            ("select n from n intersect select ts from t", "1"),
+            ("select n from n except select ts + interval '1 hour' from t", "1"),
+        ] {
+            assert_eq!(
+                rows_in(&mut session, &format!("select count(*) from ({query}) x")),
+                [expected],
+                "{query}"
+            );
         }
     }
 
