@@ -1,5 +1,6 @@
 //! Types of moments, and those that days and readings of a clock have beside them.
 
+use crate::error::{Error, Result};
 use crate::functions::zoned_times::zoned_times;
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::{Cast, Expr};
@@ -58,6 +59,15 @@ pub(in crate::sql) fn beside(dtype: Option<&DataType>, moments: Option<&DataType
 /// clocks were that of Greenwich.
 pub(in crate::sql) fn has_own_clock(zone: &str) -> bool {
     !matches!(zone, "UTC" | "+00:00")
+}
+
+/// Refuses whole numbers beside days, as other databases do: the library takes them for numbers of days.
+pub(in crate::sql) fn check_days<'a>(types: impl Iterator<Item = &'a DataType> + Clone) -> Result<()> {
+    if types.clone().any(is_day) && types.clone().any(DataType::is_integer) {
+        let text = "UNION, INTERSECT and EXCEPT of whole numbers and days: write a cast of one of them";
+        return Err(Error::Value(text.to_owned()));
+    }
+    Ok(())
 }
 
 /// Casts days, readings of a clock, or lists of days. A midnight that the clock of a zone leaves out or shows

@@ -5,6 +5,7 @@
 //! a union has the types of its rows before them. `INTERSECT` and `EXCEPT` keep the types of their first side
 //! in the library; here they have those of a union of both sides.
 
+use super::moment_types::check_days;
 use super::sides_with_moments::{below_distinct, is_set_operation, joined, types_of, united};
 use super::union_literals::with_literals;
 use super::union_names::with_names;
@@ -120,6 +121,7 @@ fn with_types(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
     check_parameters(&inputs, &sides)?;
     let mut is_new = false;
     for column in 0..schema.fields().len() {
+        check_days(sides.iter().filter_map(|side| side.get(column)?.as_ref()))?;
         is_new |= with_literals(column, &mut inputs, &mut sides)?;
     }
     let meant = (0..schema.fields().len()).map(|column| {
@@ -182,6 +184,7 @@ fn types_of_both((left, right): &(Expr, Expr), join: &Join) -> EngineResult<[Opt
     if left.is_null() && has_parameters(&join.left)? || right.is_null() && has_parameters(&join.right)? {
         return Ok([None, None]);
     }
+    check_days([&left, &right].into_iter())?;
     let both = match &left {
         // Texts of one moment, or of one number, are equal.
         DataType::Timestamp(_, Some(zone)) if is_text(&right) => {
@@ -336,6 +339,7 @@ mod tests {
             ("1", "'b'", "sum(x)", "TypeError"),
             ("true", "1", "count(x)", "ValueError"),
             ("interval '1 day'", "1", "count(x)", "ValueError"),
+            ("date '2024-01-01'", "1", "count(x)", "ValueError"),
         ] {
             for (first, second) in [(one, other), (other, one)] {
                 let query = format!("select {value} from (select {first} as x union all select {second}) s");
@@ -343,6 +347,10 @@ mod tests {
                 assert_eq!(error.class(), class, "{query}: {error}");
                 assert!(!error.to_string().contains("tharsis_"), "{query}: {error}");
             }
+        }
+        for operator in ["intersect", "except"] {
+            let query = format!("select 5 as x {operator} select date '2024-01-01'");
+            assert_eq!(session.run(&query).expect_err(&query).class(), "ValueError", "{query}");
         }
     }
 
