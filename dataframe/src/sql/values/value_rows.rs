@@ -77,10 +77,12 @@ fn write(values: &mut Values) {
         let numbers = values.rows.iter_mut().filter_map(|row| row.content.get_mut(column));
         write_numbers(&mut numbers.collect::<Vec<_>>());
         let written = values.rows.iter().filter_map(|row| written_type(row.content.get(column)?));
-        // A day beside a time is one, and a time beside a moment.
-        let Some(data_type) = written.max_by_key(|dtype| rank(dtype)).cloned() else { continue };
-        let texts = values.rows.iter_mut().filter_map(|row| row.content.get_mut(column));
-        texts.filter(|value| is_text(value)).for_each(|text| *text = cast(text, &data_type));
+        // A day beside a time is one, and both are moments beside a moment: the library leaves the zone out.
+        let Some(data_type) = written.max_by_key(|dtype| rank(dtype)).map(without_digits) else { continue };
+        let is_moment = rank(&data_type) == MOMENTS;
+        let others = values.rows.iter_mut().filter_map(|row| row.content.get_mut(column));
+        let others = others.filter(|value| is_text(value) || (is_moment && is_reading(value)));
+        others.for_each(|value| *value = cast(value, &data_type));
     }
 }
 
@@ -101,11 +103,28 @@ static INTERVAL: DataType = DataType::Interval { fields: None, precision: None }
 /// The place of a type among those that texts stand for; 0 for types of other values.
 fn rank(dtype: &DataType) -> u8 {
     match dtype {
-        DataType::Timestamp(_, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone) => 3,
+        DataType::Timestamp(_, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone) => MOMENTS,
         DataType::Timestamp(..) | DataType::Datetime(_) => 2,
         DataType::Boolean | DataType::Date | DataType::Interval { .. } | DataType::Time(..) => 1,
         _ => 0,
     }
+}
+
+/// The place of moments among types.
+const MOMENTS: u8 = 3;
+
+/// The type with all digits of seconds. Those that one value is cut to are not cut off others.
+fn without_digits(dtype: &DataType) -> DataType {
+    match dtype {
+        DataType::Timestamp(_, zone) => DataType::Timestamp(None, *zone),
+        dtype => dtype.clone(),
+    }
+}
+
+/// Whether a value is a day or a time without a zone.
+fn is_reading(value: &Expr) -> bool {
+    let is_one = |dtype: &DataType| matches!(dtype, DataType::Date) || rank(dtype) == 2;
+    written_type(value).is_some_and(is_one)
 }
 
 fn is_text(value: &Expr) -> bool {
@@ -183,6 +202,25 @@ mod tests {
                 assert_eq!(cells(&mut session, &query), [["true"]], "{query} of {dtype}");
                 cells(&mut session, &format!("drop table {table}"));
             }
+        }
+    }
+
+    #[test]
+    fn days_and_readings_beside_moments_are_on_their_clock() {
+        let mut session = session_of(&["set timezone = 'Europe/Berlin'"]);
+        for (values, condition) in [
+            (
+                "(date '2024-03-31'), (timestamptz '2024-03-31 00:30:00'), (null)",
+                "min(x) = '2024-03-30T23:00:00Z'::timestamptz and max(x) - min(x) = interval '30 minutes'",
+            ),
+            (
+                "('2024-03-31'::timestamptz), (timestamp '2024-03-31 02:30:00'), ('2024-03-31 03:00')",
+                "max(x) = '2024-03-31T01:00:00Z'::timestamptz and count(distinct x) = 2",
+            ),
+            ("('2024-01-02 10:00:00'::timestamp(0)), ('2024-01-02 10:00:00.5')", "count(distinct x) = 2"),
+        ] {
+            let query = format!("select {condition} from (values {values}) s (x)");
+            assert_eq!(cells(&mut session, &query), [["true"]], "{query}");
         }
     }
 }
