@@ -9,8 +9,8 @@ use super::tables::files;
 use super::tables::frame_rows;
 use super::tables::keys;
 use super::tables::session_table::SessionTable;
-use super::values::interval_lengths;
-use super::values::row_texts;
+use super::values::parameters::Parameters;
+use super::values::{floats, interval_lengths, row_texts, table_types, union_types};
 use crate::engine::{block_on, block_on_deep, on_deep_stack, unless_cancelled};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, plan_stages_in};
@@ -68,6 +68,7 @@ pub struct SqlSession {
     part_rows_min: usize,
     /// Frames that were registered with capital letters, by their names in lower case.
     lower_names: HashMap<String, Registered>,
+    prepared: Parameters,
 }
 
 /// The name of a frame, and what the catalog has under it.
@@ -105,8 +106,8 @@ impl SqlSession {
         let context = SessionContext::new_with_state(states::of_session(partitions));
         // A list of planners takes another one always.
         let _known = super::tables::file_tables::known_to(&context);
-        let lower_names = HashMap::new();
-        SqlSession { context, executor, progress: None, part_rows_min: PART_ROWS_MIN, lower_names }
+        let (lower_names, prepared) = (HashMap::new(), Parameters::default());
+        SqlSession { context, executor, progress: None, part_rows_min: PART_ROWS_MIN, lower_names, prepared }
     }
 
     /// Cuts new tables into parts of at least this many rows, up to a part for each partition, so that tasks
@@ -183,8 +184,10 @@ impl SqlSession {
         let state = self.context.state();
         let plan = block_on_deep(unless_cancelled(super::logical(&state, statement)))?;
         let may_drop = matches!(plan, LogicalPlan::Ddl(_));
+        let noted = self.prepared.checked(&plan)?;
         let answer =
             self.answer(plan).map_err(|error| super::faults::mistakes::of_run(error, statement, &state))?;
+        self.prepared.note(noted);
         if may_drop {
             self.forget_lower_names()?;
         }
@@ -249,9 +252,8 @@ impl SqlSession {
                 let typed = block_on_deep(async {
                     let frame = self.context.execute_logical_plan(plan).await?;
                     // Its parameters have values and types now.
-                    let plan = super::values::table_types::with_casts(frame.into_unoptimized_plan())?;
-                    let plan = super::values::union_types::of_all_sides(plan)?;
-                    let plan = super::values::floats::as_of_frames(plan)?;
+                    let plan = table_types::with_casts(frame.into_unoptimized_plan())?;
+                    let plan = floats::as_of_frames(union_types::of_all_sides(plan)?)?;
                     super::with_frames(super::typed(plan)?)
                 });
                 self.answer(typed?)

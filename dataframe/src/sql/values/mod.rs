@@ -10,7 +10,7 @@
 //! | lists where texts are wanted | `lists` |
 //! | texts, and decimals beside floats, in `VALUES`; those in queries of INSERT | `value_rows`, `value_numbers`, `inner_values` |
 //! | types as SQL names them, those of moments, of unions, of recursive queries, and of tables | `type_names`, `zone_types`, `union_types`, `recursive_types`, `table_types` |
-//! | parameters without a type in unions | `untyped_sides` |
+//! | parameters without a type in unions, and values that do not fit theirs | `untyped_sides`, `parameters` |
 //! | types and names of the columns of FROM, and of the sides of unions | `typed_relations`, `union_names` |
 //! | results that have no room | `overflow` |
 //! | truth values of rows that move | `moving_rows` |
@@ -31,6 +31,7 @@ pub(super) mod lists;
 pub(super) mod moment_types;
 pub(super) mod moving_rows;
 pub(super) mod overflow;
+pub(super) mod parameters;
 pub(super) mod recursive_types;
 pub(super) mod row_texts;
 pub(super) mod sides_with_moments;

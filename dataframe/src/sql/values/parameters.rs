@@ -1,0 +1,119 @@
+//! Values of parameters that do not fit the types of their statement.
+//!
+//! PREPARE gives a parameter without a type that of what it is compared with, and EXECUTE casts its value: of
+//! `n >= $1` the library made `n >= 2` for 2.5, which is true for other rows, and `n + $1` of a recursive part
+//! stayed `n` for 0.5. Such values are refused. INSERT and UPDATE cast values to the types of the table, as
+//! they do with all others.
+
+use super::float_decimals::decimal;
+use super::type_names::type_name;
+use crate::error::{Error, Result};
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{Expr, LogicalPlan, Statement};
+use std::collections::HashMap;
+
+/// The types of the parameters of prepared statements, by their names.
+#[derive(Default)]
+pub(in crate::sql) struct Parameters(HashMap<String, Vec<FieldRef>>);
+
+/// A statement that is prepared, with its types, or forgotten.
+pub(in crate::sql) type Noted = (String, Option<Vec<FieldRef>>);
+
+impl Parameters {
+    /// What a statement changes here when it has run.
+    ///
+    /// # Errors
+    /// `ValueError` for one that executes another one with values that do not fit.
+    pub(in crate::sql) fn checked(&self, plan: &LogicalPlan) -> Result<Option<Noted>> {
+        let LogicalPlan::Statement(statement) = plan else { return Ok(None) };
+        Ok(match statement {
+            Statement::Execute(execute) => {
+                let types = self.0.get(&execute.name).into_iter().flatten();
+                for (at, (value, field)) in execute.parameters.iter().zip(types).enumerate() {
+                    check(value, field.data_type(), &format!("${} of {}", at + 1, execute.name))?;
+                }
+                None
+            }
+            Statement::Prepare(prepare) => {
+                let is_cast = matches!(&*prepare.input, LogicalPlan::Dml(_));
+                Some((prepare.name.clone(), (!is_cast).then(|| prepare.fields.clone())))
+            }
+            Statement::Deallocate(deallocate) => Some((deallocate.name.clone(), None)),
+            _ => None,
+        })
+    }
+
+    /// Notes what a statement has changed.
+    pub(in crate::sql) fn note(&mut self, noted: Option<Noted>) {
+        match noted {
+            Some((name, Some(types))) => {
+                self.0.insert(name, types);
+            }
+            Some((name, None)) => {
+                self.0.remove(&name);
+            }
+            None => {}
+        }
+    }
+}
+
+fn check(value: &Expr, dtype: &DataType, parameter: &str) -> Result<()> {
+    let Expr::Literal(number, _) = value else { return Ok(()) };
+    let own = number.data_type();
+    let may_be_cut = (own.is_floating() || own.is_decimal()) && (dtype.is_integer() || dtype.is_decimal());
+    // One that has no room is an error of the cast.
+    let Some(cast) = number.cast_to(dtype).ok().filter(|_| may_be_cut && !number.is_null()) else {
+        return Ok(());
+    };
+    // The cast of a float multiplies it, and may give a neighbour of the decimal that is written.
+    let written = decimal(value).filter(|_| dtype.is_decimal()).unwrap_or_else(|| number.clone());
+    let is_written =
+        |cast: &ScalarValue| cast.cast_to(&written.data_type()).is_ok_and(|back| back == written);
+    if written.cast_to(dtype).is_ok_and(|meant| meant == cast) && is_written(&cast) {
+        return Ok(());
+    }
+    Err(Error::Value(format!(
+        "{parameter} is a {}, and {number} is none: write another value, or declare another type, as in \
+         prepare p(double)",
+        type_name(dtype)
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sql::small_tables::{cells, rows_in, session_of};
+
+    #[test]
+    fn values_that_do_not_fit_their_parameters_are_refused() {
+        let mut session = session_of(&[
+            "create table t (n bigint, d decimal(12, 3)) as values (2, 0.125), (3, 123456.789)",
+            "prepare least as select count(*) from t where n >= $1",
+            "prepare rounds as with recursive r as (select 1 as n union all select n + $1 from r where n < 3)
+             select count(*) from r",
+            "prepare equal as select count(*) from t where d = $1",
+            "prepare declared(double) as select count(*) from t where n >= $1 and d < $1",
+            "prepare added as insert into t values ($1, $2)",
+        ]);
+        for (execute, told) in [
+            ("least(2.5)", "$1 of least is a BIGINT, and 2.5 is none"),
+            ("rounds(0.5)", "$1 of rounds is a BIGINT"),
+            ("equal(0.1254)", "$1 of equal is a DECIMAL(12,3)"),
+        ] {
+            let error = session.run(&format!("execute {execute}")).expect_err(execute);
+            assert_eq!(error.class(), "ValueError", "{execute}: {error}");
+            assert!(error.to_string().contains(told), "{execute}: {error}");
+        }
+        for (execute, expected) in
+            [("least(3.0)", "1"), ("least(2)", "2"), ("rounds(2)", "2"), ("equal(123456.789)", "1")]
+        {
+            assert_eq!(rows_in(&mut session, &format!("execute {execute}")), [expected], "{execute}");
+        }
+        assert_eq!(rows_in(&mut session, "execute declared(1.5)"), ["1"]);
+        cells(&mut session, "execute added(7, 0.1254)");
+        assert_eq!(rows_in(&mut session, "select d from t where n = 7"), ["0.125"]);
+        cells(&mut session, "deallocate least");
+        cells(&mut session, "prepare least(double) as select count(*) from t where n >= $1");
+        assert_eq!(rows_in(&mut session, "execute least(2.5)"), ["2"]);
+    }
+}
