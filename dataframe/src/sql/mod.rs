@@ -212,11 +212,11 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let (mut letters, mut doubles) = (Letters::default(), Doubles::default());
     let zoned = zone_types::in_zone_of(state);
     let mut noting: Option<SessionState> = None;
-    let plan = loop {
+    let (plan, is_described) = loop {
         let session = noting.as_ref().unwrap_or(&zoned);
-        let statement = prepared(session, text, &letters, &doubles)?;
+        let (statement, is_described) = described::query_of(prepared(session, text, &letters, &doubles)?);
         let error = match stars::plan_of(session, statement).await {
-            Ok(plan) => break plan,
+            Ok(plan) => break (plan, is_described),
             Err(error) => error,
         };
         if doubles.add(&error) {
@@ -246,6 +246,7 @@ async fn planned(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let plan = materialized::throughout(plan, union_types::of_all_sides)?;
     let plan = if is_view { plan } else { materialized::throughout(plan, floats::as_of_frames)? };
     let plan = typed(asked::as_columns(plan)?).map_err(|error| mistakes::of_run(error, text, state))?;
+    let plan = if is_described { described::of_columns(plan.schema().fields())? } else { plan };
     if is_kept(&plan) { materialized::throughout(plan, order::with_orders) } else { with_frames(plan) }
 }
 

@@ -7,11 +7,11 @@ use crate::sql::names::namesakes::{plain_name, plain_values};
 use crate::sql::plans::projection;
 use crate::sql::values::type_names::type_name;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, Fields, Schema};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, Result as EngineResult, TableReference};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::sqlparser::ast::Statement as SqlStatement;
+use datafusion::logical_expr::sqlparser::ast::{DescribeAlias, Statement as SqlStatement};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::parser::Statement;
 use std::sync::Arc;
@@ -30,12 +30,30 @@ pub(in crate::sql) fn as_query(statement: Statement, state: &SessionState) -> Re
     Ok(state.sql_to_statement(TABLES, &state.config().options().sql_parser.dialect)?)
 }
 
+/// The query that a statement describes, and that it does; any other statement as it is. The library would
+/// describe the types that the query has before the rules for values.
+pub(in crate::sql) fn query_of(statement: Statement) -> (Statement, bool) {
+    let Statement::Statement(statement) = statement else { return (statement, false) };
+    match *statement {
+        SqlStatement::Explain {
+            describe_alias: DescribeAlias::Desc | DescribeAlias::Describe,
+            statement: query,
+            ..
+        } if matches!(*query, SqlStatement::Query(_)) => (Statement::Statement(query), true),
+        statement => (Statement::Statement(Box::new(statement)), false),
+    }
+}
+
 /// The plan of a description in the words of SQL; any other plan as it is.
 pub(in crate::sql) fn in_sql(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::DescribeTable(described) = &plan else { return Ok(plan) };
-    let fields = described.schema.fields().iter();
+    of_columns(described.schema.fields())
+}
+
+/// The plan of a description of these columns.
+pub(in crate::sql) fn of_columns(columns: &Fields) -> Result<LogicalPlan> {
     let (mut names, mut types, mut nullable) = (Vec::new(), Vec::new(), Vec::new());
-    for field in fields {
+    for field in columns.iter() {
         names.push(plain_name(field.name()).to_owned());
         types.push(type_name(field.data_type()));
         nullable.push(if field.is_nullable() { "YES" } else { "NO" });
@@ -132,5 +150,14 @@ mod tests {
         assert_eq!(session.run("describe t").expect("rows"), expected);
         let rows = session.run("describe select a, [1.5] as l from t").expect("rows");
         assert_eq!([&rows[0][1], &rows[1][1]], ["BIGINT", "DOUBLE[]"]);
+        for (query, expected) in [
+            ("select 1 as x union all select 2.5", "DOUBLE"),
+            ("select 1 as x except select c from t", "DECIMAL(22,2)"),
+            ("select coalesce(c, 2.5::double) as x from t", "DOUBLE"),
+        ] {
+            for word in ["describe", "desc"] {
+                assert_eq!(session.run(&format!("{word} {query}")).expect(query)[0][1], expected, "{query}");
+            }
+        }
     }
 }
