@@ -9,6 +9,7 @@
 use super::recursive_types::{mark_parts, with_types_of_run};
 use super::union_types::of_all_sides;
 use crate::error::{Error, Result};
+use crate::sql::clauses::counted_sets::mark;
 use crate::sql::names::by_name::check_by_name;
 use crate::sql::names::namesakes::plain_name;
 use crate::sql::names::plain_names::with_plain_names;
@@ -22,6 +23,9 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
+
+/// The name of rows of pipes until they have none.
+const SETS: &str = "__tharsis_sets";
 
 /// Writes the relations of a part of a statement in parentheses if it has set operations or hidden names.
 pub(in crate::sql) fn write_parentheses(part: &mut (impl Visit + VisitMut)) -> Result<()> {
@@ -43,12 +47,8 @@ impl Visitor for Reasons {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let is_of_pipe = |operator: &PipeOperator| {
-            use PipeOperator::{Except, Intersect, Union};
-            matches!(operator, Except { .. } | Intersect { .. } | Union { .. })
-        };
-        let has_set = matches!(&*query.body, SetExpr::SetOperation { .. })
-            || query.pipe_operators.iter().any(is_of_pipe);
+        let has_set =
+            matches!(&*query.body, SetExpr::SetOperation { .. }) || query.pipe_operators.iter().any(is_set);
         if has_set { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
@@ -71,7 +71,7 @@ impl VisitorMut for Relations {
     type Break = Error;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        match mark_parts(query) {
+        match mark_parts(query).and_then(|()| write_sets(query)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
         }
@@ -96,6 +96,33 @@ impl VisitorMut for Relations {
             write_all(table_with_joins);
         }
         ControlFlow::Continue(())
+    }
+}
+
+fn is_set(operator: &PipeOperator) -> bool {
+    use PipeOperator::{Except, Intersect, Union};
+    matches!(operator, Except { .. } | Intersect { .. } | Union { .. })
+}
+
+/// Makes tables without a name of the rows of set operations in pipes before other operators: these operators
+/// know their types then, as queries around a set operation do.
+fn write_sets(query: &mut Query) -> Result<()> {
+    loop {
+        let operators = &query.pipe_operators;
+        let mut pairs = operators.iter().zip(operators.iter().skip(1));
+        let Some(last) = pairs.position(|(own, next)| is_set(own) && !is_set(next)) else { return Ok(()) };
+        let behind = query.pipe_operators.split_off(last + 1);
+        let rows = Query { with: None, ..query.clone() };
+        *query.body = SetExpr::Query(Box::new(rows));
+        mark(&mut query.body, SETS)?;
+        if let SetExpr::Select(select) = &mut *query.body
+            && let Some(tables) = select.from.first_mut()
+            && let TableFactor::Derived { alias, .. } = &mut tables.relation
+        {
+            *alias = None;
+        }
+        (query.order_by, query.limit_clause) = (None, None);
+        query.pipe_operators = behind;
     }
 }
 

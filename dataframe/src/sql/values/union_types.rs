@@ -412,6 +412,11 @@ mod tests {
             ),
             ("select (select sum(x) from (select 1 as x union all select 2.5) s)", "3.5"),
             ("select sum(x) from (select null as x |> union all (select 2.5)) s", "2.5"),
+            ("select null as x |> union all (select 2.5) |> aggregate sum(x) as s", "2.5"),
+            (
+                "select 1 as x |> union all (select 2.5) |> where x < 2 |> union all (select 4) |> aggregate sum(x) as s",
+                "5",
+            ),
             ("select sum(y) from (select x + 1 as y from (select 1 as x union all select 2.5) s) w", "5.5"),
         ] {
             assert_eq!(rows_in(&mut session, query), [expected], "{query}");
