@@ -1,24 +1,25 @@
 //! Values of parameters that do not fit the types of their statement.
 //!
 //! PREPARE gives a parameter without a type that of what it is compared with, and EXECUTE casts its value: of
-//! `n >= $1` the library made `n >= 2` for 2.5, which is true for other rows, and `n + $1` of a recursive part
-//! stayed `n` for 0.5. Such values are refused. INSERT and UPDATE cast values to the types of the table, as
-//! they do with all others.
+//! `n >= $1` the library made `n >= 2` for 2.5, which is true for other rows, and `n + $1` of a recursive
+//! part stayed `n` for 0.5. So it does in VALUES, with the type of the other values. Such values are refused.
+//! INSERT and UPDATE cast values to the types of the table, as they do with all others.
 
 use super::float_decimals::decimal;
 use super::type_names::type_name;
 use crate::error::{Error, Result};
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{Expr, LogicalPlan, Statement};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::{Expr, LogicalPlan, Prepare, Statement};
 use std::collections::HashMap;
 
-/// The types of the parameters of prepared statements, by their names.
+/// The places and the types of the parameters of prepared statements, by the names of these.
 #[derive(Default)]
-pub(in crate::sql) struct Parameters(HashMap<String, Vec<FieldRef>>);
+pub(in crate::sql) struct Parameters(HashMap<String, Vec<(usize, DataType)>>);
 
 /// A statement that is prepared, with its types, or forgotten.
-pub(in crate::sql) type Noted = (String, Option<Vec<FieldRef>>);
+pub(in crate::sql) type Noted = (String, Option<Vec<(usize, DataType)>>);
 
 impl Parameters {
     /// What a statement changes here when it has run.
@@ -29,16 +30,14 @@ impl Parameters {
         let LogicalPlan::Statement(statement) = plan else { return Ok(None) };
         Ok(match statement {
             Statement::Execute(execute) => {
-                let types = self.0.get(&execute.name).into_iter().flatten();
-                for (at, (value, field)) in execute.parameters.iter().zip(types).enumerate() {
-                    check(value, field.data_type(), &format!("${} of {}", at + 1, execute.name))?;
+                for (at, dtype) in self.0.get(&execute.name).into_iter().flatten() {
+                    if let Some(value) = execute.parameters.get(*at) {
+                        check(value, dtype, &format!("${} of {}", at + 1, execute.name))?;
+                    }
                 }
                 None
             }
-            Statement::Prepare(prepare) => {
-                let is_cast = matches!(&*prepare.input, LogicalPlan::Dml(_));
-                Some((prepare.name.clone(), (!is_cast).then(|| prepare.fields.clone())))
-            }
+            Statement::Prepare(prepare) => Some((prepare.name.clone(), types_of(prepare)?)),
             Statement::Deallocate(deallocate) => Some((deallocate.name.clone(), None)),
             _ => None,
         })
@@ -55,6 +54,36 @@ impl Parameters {
             }
             None => {}
         }
+    }
+}
+
+/// The types that values of parameters are cast to; `None` for a statement that casts them to those of a
+/// table.
+fn types_of(prepare: &Prepare) -> Result<Option<Vec<(usize, DataType)>>> {
+    if matches!(&*prepare.input, LogicalPlan::Dml(_)) {
+        return Ok(None);
+    }
+    let fields = prepare.fields.iter().enumerate();
+    let mut types: Vec<(usize, DataType)> =
+        fields.map(|(at, field)| (at, field.data_type().clone())).collect();
+    prepare.input.apply_with_subqueries(|node| {
+        if let LogicalPlan::Values(rows) = node {
+            types.extend(rows.values.iter().flatten().filter_map(cast_in_rows));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(Some(types))
+}
+
+/// The place of a parameter without a type in VALUES, and the type of the others.
+fn cast_in_rows(value: &Expr) -> Option<(usize, DataType)> {
+    let Expr::Cast(cast) = value else { return None };
+    match &*cast.expr {
+        Expr::Placeholder(parameter) if parameter.field.is_none() => {
+            let number: usize = parameter.id.strip_prefix('$')?.parse().ok()?;
+            Some((number.checked_sub(1)?, cast.field.data_type().clone()))
+        }
+        _ => None,
     }
 }
 
@@ -94,19 +123,25 @@ mod tests {
             "prepare equal as select count(*) from t where d = $1",
             "prepare declared(double) as select count(*) from t where n >= $1 and d < $1",
             "prepare added as insert into t values ($1, $2)",
+            "prepare listed as select count(*) from (values (1), ($1)) v (x) where x = 2",
         ]);
         for (execute, told) in [
             ("least(2.5)", "$1 of least is a BIGINT, and 2.5 is none"),
             ("rounds(0.5)", "$1 of rounds is a BIGINT"),
             ("equal(0.1254)", "$1 of equal is a DECIMAL(12,3)"),
+            ("listed(2.5)", "$1 of listed is a BIGINT"),
         ] {
             let error = session.run(&format!("execute {execute}")).expect_err(execute);
             assert_eq!(error.class(), "ValueError", "{execute}: {error}");
             assert!(error.to_string().contains(told), "{execute}: {error}");
         }
-        for (execute, expected) in
-            [("least(3.0)", "1"), ("least(2)", "2"), ("rounds(2)", "2"), ("equal(123456.789)", "1")]
-        {
+        for (execute, expected) in [
+            ("least(3.0)", "1"),
+            ("least(2)", "2"),
+            ("rounds(2)", "2"),
+            ("equal(123456.789)", "1"),
+            ("listed(2)", "1"),
+        ] {
             assert_eq!(rows_in(&mut session, &format!("execute {execute}")), [expected], "{execute}");
         }
         assert_eq!(rows_in(&mut session, "execute declared(1.5)"), ["1"]);
