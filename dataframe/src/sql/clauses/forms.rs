@@ -5,7 +5,7 @@ use super::distinct_from::end_operands;
 use super::joins;
 use crate::error::{Error, Result};
 use crate::sql::depth::flatten;
-use crate::sql::names::fields::write_fields;
+use crate::sql::names::fields::{normal, write_fields};
 use crate::sql::names::labels::write_labels;
 use crate::sql::names::namesakes::{Doubles, write_tags};
 use crate::sql::names::stars::write_names;
@@ -13,9 +13,12 @@ use crate::sql::subqueries::applies::as_laterals;
 use crate::sql::values::inner_values::mark_rows;
 use crate::sql::values::typed_relations::write_parentheses;
 use crate::sql::values::value_rows::write_types;
-use datafusion::logical_expr::sqlparser::ast::{Visit, VisitMut};
+use datafusion::logical_expr::sqlparser::ast::{
+    AssignmentTarget, Statement as SqlStatement, Visit, VisitMut,
+};
 use datafusion::logical_expr::sqlparser::tokenizer::Span;
 use datafusion::sql::parser::{CopyToSource, Statement};
+use std::collections::BTreeSet;
 
 /// Writes conditions, joins, VALUES, fields, names behind `*`, names of values and calls in the forms that
 /// planning wants.
@@ -36,7 +39,7 @@ pub(in crate::sql) fn write_forms(statement: &mut (impl Visit + VisitMut), doubl
 /// The part of a statement that is refused as it is written, and its place.
 pub(in crate::sql) fn refused(statement: &mut Statement) -> Option<(Error, Span)> {
     match statement {
-        Statement::Statement(statement) => joins::refused(&mut **statement),
+        Statement::Statement(statement) => set_twice(statement).or_else(|| joins::refused(&mut **statement)),
         Statement::CopyTo(copy) => match &mut copy.source {
             CopyToSource::Query(query) => joins::refused(&mut **query),
             CopyToSource::Relation(_) => None,
@@ -44,6 +47,19 @@ pub(in crate::sql) fn refused(statement: &mut Statement) -> Option<(Error, Span)
         Statement::Explain(explain) => refused(&mut explain.statement),
         Statement::CreateExternalTable(_) | Statement::Reset(_) => None,
     }
+}
+
+/// A column that an UPDATE sets twice, of whose values the library takes the last one.
+fn set_twice(statement: &SqlStatement) -> Option<(Error, Span)> {
+    let SqlStatement::Update(update) = statement else { return None };
+    let mut columns = update.assignments.iter().filter_map(|assignment| match &assignment.target {
+        AssignmentTarget::ColumnName(name) => name.0.last()?.as_ident(),
+        AssignmentTarget::Tuple(_) => None,
+    });
+    let mut known = BTreeSet::new();
+    let twice = columns.find(|column| !known.insert(normal(column)))?;
+    let text = format!("UPDATE sets the column {:?} twice", twice.value);
+    Some((Error::Value(text), twice.span))
 }
 
 /// Writes the relations of a statement in the form in which they are planned, behind all other forms.
@@ -59,5 +75,23 @@ pub(in crate::sql) fn write_relations(statement: &mut Statement) -> Result<()> {
         },
         Statement::Explain(explain) => write_relations(&mut explain.statement),
         Statement::CreateExternalTable(_) | Statement::Reset(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sql::small_tables::{cells, rows_in, session_of};
+
+    #[test]
+    fn a_column_is_updated_once() {
+        let mut session = session_of(&["create table t (a int, \"B\" int) as values (1, 2)"]);
+        for set in ["a = 3, a = 4", "a = 3, \"B\" = 5, A = 4"] {
+            let error = session.run(&format!("update t set {set}")).expect_err(set);
+            assert_eq!(error.class(), "ValueError", "{set}: {error}");
+            assert!(error.to_string().contains("twice"), "{set}: {error}");
+            assert!(error.sql_place().is_some(), "{set}: {error}");
+        }
+        cells(&mut session, "update t set a = 3, \"B\" = a");
+        assert_eq!(rows_in(&mut session, "select * from t"), ["3 1"]);
     }
 }
