@@ -281,8 +281,9 @@ fn with_definition(plan: LogicalPlan, text: &str) -> LogicalPlan {
 /// The plan whose numbers have the types and the errors of SQL; its parameters have types.
 fn typed(plan: LogicalPlan) -> Result<LogicalPlan> {
     materialized::throughout(plan, |plan| {
-        let plan = float_decimals::as_one_type(clocks::of_moments(plan)?)?;
-        let plan = union_types::of_all_sides(plan)?;
+        // Subqueries that read rows around them have unions with the types of their first sides again.
+        let plan = union_types::of_all_sides(clocks::of_moments(plan)?)?;
+        let plan = union_types::of_all_sides(float_decimals::as_one_type(plan)?)?;
         let plan = lists::as_lists(times::as_meant(plan)?)?;
         interval_lengths::by_lengths(overflow::with_checks(digits::with_digits(plan)?)?)
     })

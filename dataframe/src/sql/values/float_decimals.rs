@@ -190,6 +190,7 @@ mod tests {
             "array_position([123456.789], d) = 1",
             "d in (select f from t)",
             "d = any (select f from t)",
+            "(select count(*) from (select 0 as x union all select u.f from t u where u.f > t.none) s where s.x = t.d) = 1",
             "small > all (select none from t)",
             "greatest(none, small) = small",
             "coalesce(nullif(none, 0), large) = large",
