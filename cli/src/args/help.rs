@@ -188,7 +188,7 @@ pub fn command() -> Command {
     let command = Args::command();
     let groups = groups(&command);
     let command = command
-        .help_template("{about-with-newline}\n{usage-heading} {usage}\n{after-help}\n\nOptions:\n{options}");
+        .help_template("{about-with-newline}\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}");
     EXAMPLES
         .iter()
         .fold(command.after_help(groups), |command, (path, examples)| with(command, path, examples))
@@ -198,16 +198,36 @@ pub fn command() -> Command {
 fn groups(command: &Command) -> String {
     let mut text = String::new();
     for (group, names) in GROUPS {
+        let before = if text.is_empty() { "" } else { "\n" };
         // A text takes any line.
-        let _taken = writeln!(text, "\n{group}:");
+        let _taken = writeln!(text, "{before}{group}:");
         for name in names {
             let found = command.find_subcommand(name).and_then(Command::get_about);
             let about = found.map(ToString::to_string).unwrap_or_default();
+            let about = lines(&about, ABOUT_COLUMNS).join("\n              ");
             let _taken = writeln!(text, "  {name:<11} {about}");
         }
     }
     text + "\nExamples:\n  tharsis sql \"select 40 + 2\"     answer a query\n  tharsis start --head            begin a cluster on this machine\n  \
             tharsis COMMAND --help          show the options of a command, with examples"
+}
+
+/// Columns of the help of a command behind its name, on a terminal of 80.
+const ABOUT_COLUMNS: usize = 66;
+
+/// The lines of a text, none of which is longer unless a word is.
+fn lines(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut().filter(|line| line.len() + 1 + word.len() <= columns) {
+            Some(line) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// The command with these examples at the end of the help of one below it.
@@ -290,6 +310,10 @@ mod tests {
             ["Begin:\n  sql ", "Look:\n", "Run a cluster:\n", "Examples:\n", "Options:\n", "Usage: tharsis"]
         {
             assert!(help.contains(part), "{part}: {help}");
+        }
+        assert!(help.contains("<COMMAND>\n\nBegin:\n"), "{help}");
+        for line in help.lines() {
+            assert!(line.len() <= 80, "{line}");
         }
         let help = read(["tharsis", "job", "stop", "--help"].map(OsString::from)).unwrap_err().to_string();
         assert!(help.contains("Examples:\n  tharsis job stop nightly"), "{help}");
