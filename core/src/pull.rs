@@ -8,8 +8,8 @@
 //! set *aside*, without room and without transfers, until one is.
 //!
 //! Every change takes time logarithmic in the number of waiting bundles: the transfers that may start stand
-//! in an ordered set, and only its front is looked at. A node that is reached again, or is gone, costs a look
-//! at each bundle that was set aside.
+//! in an ordered set of which only the front is looked at, or a few behind the last try of a node that is not
+//! reached. A node that is reached again, or is gone, costs a look at each bundle that was set aside.
 
 mod aside;
 mod failures;

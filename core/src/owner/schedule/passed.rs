@@ -37,6 +37,9 @@ impl Schedule {
         out: &mut Vec<Effect>,
     ) {
         let shape = &self.shapes[slot];
+        if shape.passed.is_empty() {
+            return;
+        }
         let passed: Vec<_> = shape.passed.iter().map(|(passed, line)| (*passed, line.len())).collect();
         for (passed, count) in passed {
             if !self.request_besides(now, slot, passed, count, view, out) {

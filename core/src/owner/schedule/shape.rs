@@ -109,7 +109,9 @@ impl Shape {
 
     /// Tasks in its queues, tombstones among them.
     pub(super) fn len(&self) -> usize {
-        self.queue.len() + self.of_some().map(Line::len).sum::<usize>()
+        // Each round asks for it several times, and hardly a shape has other queues than the common one.
+        let has_others = !self.near.is_empty() || !self.passed.is_empty();
+        self.queue.len() + if has_others { self.of_some().map(Line::len).sum::<usize>() } else { 0 }
     }
 
     /// The tasks in its queues, tombstones among them.
