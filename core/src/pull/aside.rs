@@ -23,7 +23,7 @@ impl<R: RunName> Pulls<R> {
     /// more has come than before, the next holder goes on at once; else this one is left alone for a while.
     pub fn interrupted(&mut self, ended: Interrupted, room_bytes: u64, out: &mut Vec<Effect<R>>) {
         let Interrupted { object, from, done_bytes, cause } = ended;
-        let source = self.source_of(object, from);
+        let (source, was_running) = (self.source_of(object, from), self.is_running(object));
         self.set_running(object, None);
         self.note(object, Fact::PullFailed(from));
         let before = self.pulls.get(&object).map_or(0, |pull| pull.done_bytes);
@@ -32,6 +32,9 @@ impl<R: RunName> Pulls<R> {
             self.reached(source);
         } else if is_holder {
             self.unreached.failed(source, self.journal.now());
+        } else if was_running {
+            // Its copy has gone meanwhile.
+            self.left(source);
         }
         if let Some(pull) = self.pulls.get_mut(&object) {
             (pull.interruptions, pull.asked_at) = (pull.interruptions + 1, None);

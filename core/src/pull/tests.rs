@@ -275,6 +275,23 @@ fn a_transfer_that_finds_nothing_out_leaves_its_turn_to_the_next() {
 }
 
 #[test]
+fn a_try_whose_copy_goes_meanwhile_leaves_its_turn_to_the_next() {
+    let mut pulls = Pulls::beside(None);
+    let mut out = Vec::new();
+    for n in 1..=2 {
+        pulls.want(read(1, n.into()), vec![missing(n, 1, &[7])], 1000, &mut out);
+        pulls.interrupted(interrupted(n, 7), 1000, &mut out);
+    }
+    end_pause(&mut pulls, &mut out);
+    assert!(pulls.is_running(object(1)));
+    pulls.copy_gone(object(1), NodeId(7));
+    pulls.interrupted(interrupted(1, 7), 1000, &mut out);
+    assert_eq!(pulls.next_timeout(), Some(pulls.journal.now()));
+    end_pause(&mut pulls, &mut out);
+    assert!(pulls.is_running(object(2)));
+}
+
+#[test]
 fn bundles_behind_a_cut_leave_their_room_to_others() {
     let mut pulls = Pulls::beside(None);
     let mut out = Vec::new();
