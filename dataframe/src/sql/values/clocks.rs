@@ -93,11 +93,11 @@ pub(in crate::sql) fn values_of(part: &mut Expr) -> [Vec<&mut Expr>; 2] {
 
 /// The elements of a list that is written as such, in the place of the list.
 fn elements(value: &mut Expr) -> Vec<&mut Expr> {
-    let is_written = matches!(value, Expr::ScalarFunction(call) if call.func.name() == "make_array");
-    match value {
-        Expr::ScalarFunction(list) if is_written => list.args.iter_mut().collect(),
-        value => vec![value],
+    let is_written = matches!(&*value, Expr::ScalarFunction(call) if call.func.name() == "make_array");
+    if is_written && let Expr::ScalarFunction(list) = value {
+        return list.args.iter_mut().collect();
     }
+    vec![value]
 }
 
 fn is_of_one_type(function: &str) -> bool {

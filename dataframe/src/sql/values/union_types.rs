@@ -11,7 +11,7 @@ use super::union_literals::with_literals;
 use super::union_names::with_names;
 use super::untyped_sides::check_parameters;
 use crate::error::Result;
-use crate::sql::plans::{projection, with_casts};
+use crate::sql::plans::with_casts;
 use crate::value::is_text;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeContainer, TreeNodeRecursion};
