@@ -51,7 +51,11 @@ pub(in crate::sql) fn refused(statement: &mut Statement) -> Option<(Error, Span)
 
 /// A column that an UPDATE sets twice, of whose values the library takes the last one.
 fn set_twice(statement: &SqlStatement) -> Option<(Error, Span)> {
-    let SqlStatement::Update(update) = statement else { return None };
+    let update = match statement {
+        SqlStatement::Update(update) => update,
+        SqlStatement::Prepare { statement, .. } => return set_twice(statement),
+        _ => return None,
+    };
     let mut columns = update.assignments.iter().filter_map(|assignment| match &assignment.target {
         AssignmentTarget::ColumnName(name) => name.0.last()?.as_ident(),
         AssignmentTarget::Tuple(_) => None,
@@ -85,11 +89,15 @@ mod tests {
     #[test]
     fn a_column_is_updated_once() {
         let mut session = session_of(&["create table t (a int, \"B\" int) as values (1, 2)"]);
-        for set in ["a = 3, a = 4", "a = 3, \"B\" = 5, A = 4"] {
-            let error = session.run(&format!("update t set {set}")).expect_err(set);
-            assert_eq!(error.class(), "ValueError", "{set}: {error}");
-            assert!(error.to_string().contains("twice"), "{set}: {error}");
-            assert!(error.sql_place().is_some(), "{set}: {error}");
+        for update in [
+            "update t set a = 3, a = 4",
+            "update t set a = 3, \"B\" = 5, A = 4",
+            "prepare p as update t set a = 3, a = 4",
+        ] {
+            let error = session.run(update).expect_err(update);
+            assert_eq!(error.class(), "ValueError", "{update}: {error}");
+            assert!(error.to_string().contains("twice"), "{update}: {error}");
+            assert!(error.sql_place().is_some(), "{update}: {error}");
         }
         cells(&mut session, "update t set a = 3, \"B\" = a");
         assert_eq!(rows_in(&mut session, "select * from t"), ["3 1"]);
