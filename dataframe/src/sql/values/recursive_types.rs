@@ -79,8 +79,7 @@ fn check_clauses(query: &Query) -> Result<()> {
     }
     if let Some(clause) = clause(query) {
         return Err(Error::NotImplemented(format!(
-            "{clause} around the parts of a recursive query is not supported (write it in the query that reads \
-             the rows)"
+            "{clause} around the parts of a recursive query is not supported (write it outside of that query)"
         )));
     }
     Ok(())
