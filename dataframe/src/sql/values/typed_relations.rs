@@ -9,6 +9,7 @@
 use super::recursive_types::{mark_parts, with_types_of_run};
 use super::union_types::of_all_sides;
 use crate::error::{Error, Result};
+use crate::planning::OPERATORS_MAX;
 use crate::sql::clauses::counted_sets::mark;
 use crate::sql::names::by_name::check_by_name;
 use crate::sql::names::namesakes::plain_name;
@@ -107,23 +108,27 @@ fn is_set(operator: &PipeOperator) -> bool {
 /// Makes tables without a name of the rows of set operations in pipes before other operators: these operators
 /// know their types then, as queries around a set operation do.
 fn write_sets(query: &mut Query) -> Result<()> {
-    loop {
+    for _ in 0..=OPERATORS_MAX {
         let operators = &query.pipe_operators;
         let mut pairs = operators.iter().zip(operators.iter().skip(1));
         let Some(last) = pairs.position(|(own, next)| is_set(own) && !is_set(next)) else { return Ok(()) };
         let behind = query.pipe_operators.split_off(last + 1);
-        let rows = Query { with: None, ..query.clone() };
-        *query.body = SetExpr::Query(Box::new(rows));
+        let before = std::mem::replace(&mut query.pipe_operators, behind);
+        let (order_by, limit_clause) = (query.order_by.take(), query.limit_clause.take());
         mark(&mut query.body, SETS)?;
         if let SetExpr::Select(select) = &mut *query.body
             && let Some(tables) = select.from.first_mut()
-            && let TableFactor::Derived { alias, .. } = &mut tables.relation
+            && let TableFactor::Derived { subquery, alias, .. } = &mut tables.relation
         {
             *alias = None;
+            (subquery.order_by, subquery.limit_clause) = (order_by, limit_clause);
+            subquery.pipe_operators = before;
         }
-        (query.order_by, query.limit_clause) = (None, None);
-        query.pipe_operators = behind;
     }
+    Err(Error::NotImplemented(format!(
+        "more than {OPERATORS_MAX} set operations before other operators of a pipe are not supported (make a table \
+         of a part of them)"
+    )))
 }
 
 fn write_all(tables: &mut TableWithJoins) {
@@ -170,5 +175,24 @@ impl RelationPlanner for TypedRelations {
         check_by_name(&plan)?;
         let plan = with_plain_names(with_types_of_run(of_all_sides(plan)?)?)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OPERATORS_MAX;
+    use crate::sql::small_tables::{rows_in, session_of};
+
+    #[test]
+    fn set_operations_of_pipes_are_planned_to_a_bound() {
+        let mut session = session_of(&[]);
+        let pipe =
+            |count| format!("select 1 as x{}", " |> union all (select 2) |> where x < 2".repeat(count));
+        assert_eq!(rows_in(&mut session, &pipe(20)), ["1"]);
+        let error = session.run(&pipe(OPERATORS_MAX + 1)).expect_err("too deep");
+        assert_eq!(error.class(), "NotImplemented", "{error}");
+        let query = "select column1 as x from (values (2), (3), (1)) v order by x limit 2
+                     |> union all (select 9.5) |> where 1 < x |> order by x";
+        assert_eq!(rows_in(&mut session, query), ["2", "9.5"]);
     }
 }
