@@ -12,6 +12,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{Expr, LogicalPlan, Prepare, Statement};
+use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
 use std::collections::HashMap;
 
 /// The places and the types of the parameters of prepared statements, by the names of these.
@@ -88,7 +89,9 @@ fn cast_in_rows(value: &Expr) -> Option<(usize, DataType)> {
 }
 
 fn check(value: &Expr, dtype: &DataType, parameter: &str) -> Result<()> {
-    let Expr::Literal(number, _) = value else { return Ok(()) };
+    // EXECUTE takes literals, and what is one when it is simplified.
+    let simplifier = ExprSimplifier::new(SimplifyContext::default());
+    let Ok(Expr::Literal(number, metadata)) = simplifier.simplify(value.clone()) else { return Ok(()) };
     let own = number.data_type();
     let may_be_cut = (own.is_floating() || own.is_decimal()) && (dtype.is_integer() || dtype.is_decimal());
     // One that has no room is an error of the cast.
@@ -96,7 +99,8 @@ fn check(value: &Expr, dtype: &DataType, parameter: &str) -> Result<()> {
         return Ok(());
     };
     // The cast of a float multiplies it, and may give a neighbour of the decimal that is written.
-    let written = decimal(value).filter(|_| dtype.is_decimal()).unwrap_or_else(|| number.clone());
+    let literal = Expr::Literal(number.clone(), metadata);
+    let written = decimal(&literal).filter(|_| dtype.is_decimal()).unwrap_or_else(|| number.clone());
     let is_written =
         |cast: &ScalarValue| cast.cast_to(&written.data_type()).is_ok_and(|back| back == written);
     if written.cast_to(dtype).is_ok_and(|meant| meant == cast) && is_written(&cast) {
@@ -122,6 +126,7 @@ mod tests {
              select count(*) from r",
             "prepare equal as select count(*) from t where d = $1",
             "prepare declared(double) as select count(*) from t where n >= $1 and d < $1",
+            "prepare whole(int) as select count(*) from t where n >= $1",
             "prepare added as insert into t values ($1, $2)",
             "prepare listed as select count(*) from (values (1), ($1)) v (x) where x = 2",
         ]);
@@ -130,6 +135,8 @@ mod tests {
             ("rounds(0.5)", "$1 of rounds is a BIGINT"),
             ("equal(0.1254)", "$1 of equal is a DECIMAL(12,3)"),
             ("listed(2.5)", "$1 of listed is a BIGINT"),
+            ("least(1.0 + 1.5)", "$1 of least is a BIGINT, and 2.5 is none"),
+            ("whole(2.5)", "$1 of whole is a INTEGER"),
         ] {
             let error = session.run(&format!("execute {execute}")).expect_err(execute);
             assert_eq!(error.class(), "ValueError", "{execute}: {error}");
@@ -141,6 +148,8 @@ mod tests {
             ("rounds(2)", "2"),
             ("equal(123456.789)", "1"),
             ("listed(2)", "1"),
+            ("least(round(2.5))", "1"),
+            ("whole(2.5::int)", "2"),
         ] {
             assert_eq!(rows_in(&mut session, &format!("execute {execute}")), [expected], "{execute}");
         }
