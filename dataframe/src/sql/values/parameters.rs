@@ -3,17 +3,17 @@
 //! PREPARE gives a parameter without a type that of what it is compared with, and EXECUTE casts its value: of
 //! `n >= $1` the library made `n >= 2` for 2.5, which is true for other rows, and `n + $1` of a recursive
 //! part stayed `n` for 0.5. So it does in VALUES, with the type of the other values. Such values are refused.
-//! INSERT and UPDATE cast values to the types of the table, as they do with all others.
+//! Parameters that INSERT and UPDATE put into columns are cast to their types, as all values there are.
 
 use super::float_decimals::decimal;
 use super::type_names::type_name;
 use crate::error::{Error, Result};
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Prepare, Statement};
 use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The places and the types of the parameters of prepared statements, by the names of these.
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl Parameters {
                 }
                 None
             }
-            Statement::Prepare(prepare) => Some((prepare.name.clone(), types_of(prepare)?)),
+            Statement::Prepare(prepare) => Some((prepare.name.clone(), Some(types_of(prepare)?))),
             Statement::Deallocate(deallocate) => Some((deallocate.name.clone(), None)),
             _ => None,
         })
@@ -58,22 +58,46 @@ impl Parameters {
     }
 }
 
-/// The types that values of parameters are cast to; `None` for a statement that casts them to those of a
-/// table.
-fn types_of(prepare: &Prepare) -> Result<Option<Vec<(usize, DataType)>>> {
-    if matches!(&*prepare.input, LogicalPlan::Dml(_)) {
-        return Ok(None);
-    }
-    let fields = prepare.fields.iter().enumerate();
-    let mut types: Vec<(usize, DataType)> =
-        fields.map(|(at, field)| (at, field.data_type().clone())).collect();
+/// The types that values of parameters are cast to, but for those that are values of columns of a table.
+fn types_of(prepare: &Prepare) -> Result<Vec<(usize, DataType)>> {
+    let is_of_table = matches!(&*prepare.input, LogicalPlan::Dml(_));
+    let (mut asked, mut in_rows) = (BTreeSet::new(), Vec::new());
     prepare.input.apply_with_subqueries(|node| {
         if let LogicalPlan::Values(rows) = node {
-            types.extend(rows.values.iter().flatten().filter_map(cast_in_rows));
+            in_rows.extend(rows.values.iter().flatten().filter_map(cast_in_rows));
         }
-        Ok(TreeNodeRecursion::Continue)
+        node.apply_expressions(|expr| {
+            if !is_parameter(expr) {
+                expr.apply(|part| {
+                    if let Expr::Placeholder(parameter) = part {
+                        asked.extend(place(&parameter.id));
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })?;
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
     })?;
-    Ok(Some(types))
+    let fields = prepare.fields.iter().enumerate();
+    let fields = fields.filter(|(at, _)| !is_of_table || asked.contains(at));
+    Ok(fields.map(|(at, field)| (at, field.data_type().clone())).chain(in_rows).collect())
+}
+
+/// Whether a value is a parameter as it is, or with a cast.
+fn is_parameter(mut value: &Expr) -> bool {
+    loop {
+        value = match value {
+            Expr::Alias(alias) => &alias.expr,
+            Expr::Cast(cast) => &cast.expr,
+            value => return matches!(value, Expr::Placeholder(_)),
+        };
+    }
+}
+
+/// The place of a parameter among all.
+fn place(parameter: &str) -> Option<usize> {
+    let number: usize = parameter.strip_prefix('$')?.parse().ok()?;
+    number.checked_sub(1)
 }
 
 /// The place of a parameter without a type in VALUES, and the type of the others.
@@ -81,8 +105,7 @@ fn cast_in_rows(value: &Expr) -> Option<(usize, DataType)> {
     let Expr::Cast(cast) = value else { return None };
     match &*cast.expr {
         Expr::Placeholder(parameter) if parameter.field.is_none() => {
-            let number: usize = parameter.id.strip_prefix('$')?.parse().ok()?;
-            Some((number.checked_sub(1)?, cast.field.data_type().clone()))
+            Some((place(&parameter.id)?, cast.field.data_type().clone()))
         }
         _ => None,
     }
@@ -128,6 +151,8 @@ mod tests {
             "prepare declared(double) as select count(*) from t where n >= $1 and d < $1",
             "prepare whole(int) as select count(*) from t where n >= $1",
             "prepare added as insert into t values ($1, $2)",
+            "prepare changed as update t set d = $1 where n = $2",
+            "prepare gone as delete from t where n >= $1",
             "prepare listed as select count(*) from (values (1), ($1)) v (x) where x = 2",
         ]);
         for (execute, told) in [
@@ -137,6 +162,8 @@ mod tests {
             ("listed(2.5)", "$1 of listed is a BIGINT"),
             ("least(1.0 + 1.5)", "$1 of least is a BIGINT, and 2.5 is none"),
             ("whole(2.5)", "$1 of whole is a INTEGER"),
+            ("changed(0.1254, 2.5)", "$2 of changed is a BIGINT"),
+            ("gone(2.5)", "$1 of gone is a BIGINT"),
         ] {
             let error = session.run(&format!("execute {execute}")).expect_err(execute);
             assert_eq!(error.class(), "ValueError", "{execute}: {error}");
@@ -156,6 +183,8 @@ mod tests {
         assert_eq!(rows_in(&mut session, "execute declared(1.5)"), ["1"]);
         cells(&mut session, "execute added(7, 0.1254)");
         assert_eq!(rows_in(&mut session, "select d from t where n = 7"), ["0.125"]);
+        cells(&mut session, "execute changed(0.5014, 2)");
+        assert_eq!(rows_in(&mut session, "select d from t where n = 2"), ["0.501"]);
         cells(&mut session, "deallocate least");
         cells(&mut session, "prepare least(double) as select count(*) from t where n >= $1");
         assert_eq!(rows_in(&mut session, "execute least(2.5)"), ["2"]);
