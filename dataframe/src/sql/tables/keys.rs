@@ -192,4 +192,27 @@ mod tests {
         session.run("insert into p values (1, 'y')").expect("a row");
         session.run("insert into p values (1, 'x')").expect_err("a key that is there");
     }
+
+    #[test]
+    fn keys_are_what_they_are_said_to_be() {
+        let mut session = SqlSession::default().part_rows_min(1);
+        session.run("create table k (a int primary key, b int, c int unique)").unwrap();
+        session.run("insert into k values (1, 2, 5), (2, 4, null), (3, 4, null)").unwrap();
+        for statement in [
+            "insert into k values (1, 3, 6)",
+            "insert into k values (4, 3, 5)",
+            "insert into k values (null, 3, 7)",
+            "update k set a = 1",
+            "create table twice (a int primary key) as values (1), (1)",
+        ] {
+            assert_eq!(session.run(statement).unwrap_err().class(), "ValueError", "{statement}");
+        }
+        assert_eq!(session.run("select distinct a from k").unwrap().len(), 3);
+        let deleted = session.execute("delete from k where b = 4").unwrap();
+        assert_eq!(deleted, SqlAnswer::Changed(2));
+        assert_eq!(
+            session.run("update k set b = 0 where random() < 0.5").unwrap_err().class(),
+            "NotImplemented"
+        );
+    }
 }
