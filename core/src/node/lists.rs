@@ -9,6 +9,7 @@ use crate::owner::{ActorItem, GraphItem, GroupItem, Unfinished};
 use crate::slab::Slot;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::{Attempt, ClientId, JobId, NodeId, TaskClass, TaskId};
 
@@ -67,6 +68,25 @@ pub struct WorkerItem<'a> {
     pub in_line_count: usize,
 }
 
+/// A run as a timeline shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct RunItem<'a> {
+    /// Its task.
+    pub task: TaskId,
+    /// The attempt of its task.
+    pub attempt: Attempt,
+    /// The node that owns its task.
+    pub owner: NodeId,
+    /// The function that it calls, and the place of the call; none if its task was taken back.
+    pub class: Option<&'a Arc<TaskClass>>,
+    /// The name of the call, if it has one of its own.
+    pub own_name: Option<&'a str>,
+    /// Its worker.
+    pub client: ClientId,
+    /// When it began, as far as the node can know; none if it may stand behind another one.
+    pub since: Option<Now>,
+}
+
 /// Tasks found by a search.
 #[derive(Clone, Debug)]
 pub struct TaskList<'a> {
@@ -106,6 +126,21 @@ impl Node {
     #[must_use]
     pub fn task_of_run(&self, run: u32) -> Option<TaskId> {
         self.runs.get(Slot::from_number(run)).map(|run| run.task)
+    }
+
+    /// A run that a worker was sent and that is not over.
+    #[must_use]
+    pub fn run_in(&self, client: ClientId, run: u32) -> Option<RunItem<'_>> {
+        let run = self.runs.get(Slot::from_number(run)).filter(|run| run.client == client)?;
+        (!run.is_staging()).then(|| self.begun_item(run))
+    }
+
+    /// The run that a worker is at, as far as the node can know: of the calls that an actor runs at the same
+    /// time, the one that was sent first.
+    #[must_use]
+    pub fn begun_run(&self, client: ClientId) -> Option<RunItem<'_>> {
+        let run = self.runs.first(client).filter(|run| run.is_first())?;
+        Some(self.begun_item(run))
     }
 
     /// Since when a worker is at its present run, if it has one.
@@ -229,6 +264,20 @@ impl Node {
             owner: self.id,
             node: task.sent_to,
             worker: None,
+        }
+    }
+
+    /// A run that was sent to its worker.
+    fn begun_item<'a>(&'a self, run: &'a Run) -> RunItem<'a> {
+        let call = run.call(&self.owner);
+        RunItem {
+            task: run.task,
+            attempt: run.attempt,
+            owner: run.lease.0,
+            class: call.as_ref().map(|call| call.class),
+            own_name: call.as_ref().and_then(|call| call.own_name),
+            client: run.client,
+            since: run.begun_since(),
         }
     }
 

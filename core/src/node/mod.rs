@@ -102,7 +102,7 @@ mod workers;
 pub use crate::owner::{ActorItem, ActorStage, GraphItem, GroupItem, GroupStage, StepTally};
 pub use drain::DrainState;
 pub use inventory::{Inventory, Item, Others};
-pub use lists::{TaskItem, TaskList, TaskStage, WorkerItem};
+pub use lists::{RunItem, TaskItem, TaskList, TaskStage, WorkerItem};
 pub use runs::{ArgumentValue, RunView};
 pub use snapshot::{Gauges, Snapshot};
 pub use story::{Past, Story};

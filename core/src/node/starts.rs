@@ -124,8 +124,10 @@ impl Node {
         for reference in &pushed.nested {
             references.extend(self.owner.adopt(*reference, Some(from), &mut self.effects));
         }
-        let class_number = self.owner.intern_class(&pushed.class).number();
-        let (class, payload, name) = (pushed.class.clone(), pushed.payload, pushed.name);
+        // Each packet brings its own copy of the class: one is kept for all its runs.
+        let interned = self.owner.intern_class(&pushed.class);
+        let (class_number, class) = (interned.number(), self.owner.definition(interned).clone());
+        let (payload, name) = (pushed.payload, pushed.name);
         let lent = Lent { class, class_number, payload, dependencies, told, references, name };
         let attempt = (pushed.task, pushed.attempt);
         let run = Run::new(client, key, attempt, &pushed.class, Origin::Lent(Box::new(lent)));

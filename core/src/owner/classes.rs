@@ -198,6 +198,11 @@ impl Owner {
         class
     }
 
+    /// The definition of a class.
+    pub fn definition(&self, class: Slot<Class>) -> &Arc<TaskClass> {
+        &self.classes[class].definition
+    }
+
     /// Names a class for later submissions of a client.
     pub fn define_class(&mut self, client: ClientId, number: u32, definition: &Arc<TaskClass>) {
         let named = if self.jobs.contains(definition.job) {
@@ -282,6 +287,13 @@ mod tests {
         owner.define_class(new, 0, &class(2));
         assert_eq!(owner.classes.entries.len(), 1, "the class of the job that has ended is gone");
         assert_refused(&mut owner, old, FailureKind::Shutdown);
+    }
+
+    #[test]
+    fn classes_that_are_equal_share_one_definition() {
+        let mut owner = Owner::new(NodeId(1), 0);
+        let (first, second) = (owner.intern_class(&class(1)), owner.intern_class(&class(1)));
+        assert!(Arc::ptr_eq(owner.definition(first), owner.definition(second)));
     }
 
     /// A class with an amount of its own.

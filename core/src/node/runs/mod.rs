@@ -251,7 +251,7 @@ impl Runs {
         if let Some(due) = run.due() {
             self.timed.remove(&(due, slot));
         }
-        run.stage = Stage::Doomed;
+        run.stage = Stage::Doomed { first_since: run.begun_since() };
         self.journal.note(About::Task(run.task), Fact::RunDoomed(run.client));
     }
 
@@ -261,7 +261,7 @@ impl Runs {
         while let Some((_, slot)) = self.timed.first().copied().filter(|(due, _)| *due <= now) {
             self.timed.pop_first();
             let run = &mut self.runs[slot];
-            run.stage = Stage::Doomed;
+            run.stage = Stage::Doomed { first_since: run.begun_since() };
             self.journal.note(About::Task(run.task), Fact::RunDoomed(run.client));
             overdue.push((run.client, run.timeout_ms));
         }

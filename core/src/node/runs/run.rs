@@ -118,7 +118,10 @@ pub(super) enum Stage {
         first_since: Option<Now>,
     },
     /// Its worker is being killed because of it.
-    Doomed,
+    Doomed {
+        /// When it became the first of its worker.
+        first_since: Option<Now>,
+    },
 }
 
 /// A run as its worker needs it.
@@ -199,7 +202,7 @@ impl Run {
 
     /// Whether its worker is being killed because of it.
     pub(in crate::node) fn is_doomed(&self) -> bool {
-        self.stage == Stage::Doomed
+        matches!(self.stage, Stage::Doomed { .. })
     }
 
     /// Whether it is the first sent run of its worker: it has started, as far as the node can know.
@@ -212,7 +215,15 @@ impl Run {
     pub(in crate::node) fn first_since(&self) -> Option<Now> {
         match self.stage {
             Stage::Sent { first_since } => first_since,
-            Stage::Staging { .. } | Stage::Doomed => None,
+            Stage::Staging { .. } | Stage::Doomed { .. } => None,
+        }
+    }
+
+    /// Time since when its function has run, as far as the node can know, also if its worker is being killed.
+    pub(in crate::node) fn begun_since(&self) -> Option<Now> {
+        match self.stage {
+            Stage::Sent { first_since } | Stage::Doomed { first_since } => first_since,
+            Stage::Staging { .. } => None,
         }
     }
 
@@ -276,7 +287,7 @@ impl Run {
         let since = match self.stage {
             Stage::Staging { aside_since } => aside_since,
             Stage::Sent { first_since } => first_since,
-            Stage::Doomed => None,
+            Stage::Doomed { .. } => None,
         };
         let since = since.filter(|_| 0 < self.timeout_ms)?;
         Some(since.saturating_add(self.timeout_ms.saturating_mul(MS)))

@@ -39,6 +39,20 @@ fn a_run_that_is_sent_overtakes_those_that_wait_for_arguments() {
 }
 
 #[test]
+fn a_run_whose_worker_is_killed_keeps_when_it_began() {
+    let mut runs = Runs::default();
+    let slot = insert(&mut runs, 0);
+    runs.sent(slot);
+    assert_eq!(runs[slot].begun_since(), None);
+    assert!(runs.mark_first(5, WORKER).is_some());
+    for _ in 0..2 {
+        runs.doom(slot);
+        assert_eq!((runs[slot].first_since(), runs[slot].begun_since()), (None, Some(5)));
+    }
+    runs.check();
+}
+
+#[test]
 fn runs_that_are_handed_back_stand_before_those_that_wait_for_arguments() {
     let mut runs = Runs::default();
     let slots = [0, 1, 2, 3, 4].map(|number| insert(&mut runs, number));
