@@ -36,6 +36,7 @@ pub mod records;
 pub mod report;
 pub mod revoked;
 pub mod rights;
+pub mod runs;
 pub mod scrape;
 pub mod submission;
 

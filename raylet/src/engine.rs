@@ -6,6 +6,8 @@
 //! With nothing to do, it spins for a moment (a closed loop of small tasks never sleeps), then sleeps until a
 //! mark, an input or the machine's next timeout.
 
+mod remembered;
+
 use crate::credit::Grant;
 use crate::drain::Drain;
 use crate::effects::Effects;
@@ -16,7 +18,8 @@ use crate::logs::unix_ms;
 use crate::observe::Observation;
 use crate::port::{Drained, Port, Taken};
 use crate::record_codec;
-use crate::windows::{RunTime, Window, Windows};
+use crate::runs::RunBook;
+use remembered::outcome_of;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tharsis_core::event::Remains;
@@ -25,7 +28,7 @@ use tharsis_object_store::{BellBoard, SpinPolicy};
 use tharsis_protos::records::{FromClient, ToClient};
 use tharsis_protos::report::{NodeRow, PendingRow, Report};
 use tharsis_types::hash::IdMap;
-use tharsis_types::{ClientId, Failure, FailureKind, JobId, TaskId};
+use tharsis_types::{ClientId, Failure, FailureKind, JobId};
 
 /// Maximum number of records taken from one client before the next one gets its turn.
 const VISIT_RECORDS: usize = 1024;
@@ -50,7 +53,7 @@ pub struct Engine {
     started: Instant,
     /// The same for people, in ms since 1970.
     started_unix_ms: u64,
-    windows: Windows,
+    runs: RunBook,
     actions: Vec<Action>,
     /// Clients to which records were written, or for which some wait: no others are flushed.
     unflushed: Vec<usize>,
@@ -90,7 +93,7 @@ impl Engine {
             observation,
             started: Instant::now(),
             started_unix_ms: unix_ms(),
-            windows: Windows::default(),
+            runs: RunBook::default(),
             actions: Vec::new(),
             unflushed: Vec::new(),
             unfinished: Vec::new(),
@@ -172,7 +175,7 @@ impl Engine {
             actions: &mut self.actions,
             effects: &self.effects,
             observation: &mut self.observation,
-            windows: &mut self.windows,
+            runs: &mut self.runs,
         };
         match reader.drain(port, VISIT_RECORDS, port.is_driver) {
             Ok(Drained::All) => {}
@@ -291,6 +294,10 @@ impl Engine {
                 self.node.settle(now, &mut self.actions);
                 let _gone = reply.send(self.report());
             }
+            Input::RunPage { query, place, reply } => {
+                // The reader may have gone.
+                let _gone = reply.send(self.run_page(now, &query, place));
+            }
             Input::RunTimes { task, reply } => {
                 // The reader may have gone.
                 let _gone = reply.send(self.run_times(task));
@@ -332,7 +339,9 @@ impl Engine {
     fn client_gone(&mut self, now: Now, client: ClientId, remains: Remains, failure: Arc<Failure>) {
         if let Some(index) = self.index_of.remove(&client) {
             // Records that it wrote before it died are still in its ring.
-            self.drain_last(now, index);
+            if let Some(pid) = self.drain_last(now, index) {
+                self.note_crashed(now, client, pid);
+            }
             self.ports[index] = None;
             self.board.clear(index);
             self.effects.release_index(index);
@@ -344,19 +353,21 @@ impl Engine {
         self.node.handle(now, event, &mut self.actions);
     }
 
-    fn drain_last(&mut self, now: Now, index: usize) {
-        let Some(mut port) = self.ports.get_mut(index).and_then(Option::take) else { return };
+    /// Takes the last records of a client; tells its process.
+    fn drain_last(&mut self, now: Now, index: usize) -> Option<u32> {
+        let mut port = self.ports.get_mut(index).and_then(Option::take)?;
         let mut reader = Reader {
             now,
             node: &mut self.node,
             actions: &mut self.actions,
             effects: &self.effects,
             observation: &mut self.observation,
-            windows: &mut self.windows,
+            runs: &mut self.runs,
         };
         if let Err(problem) = reader.drain(&mut port, usize::MAX, false) {
             tracing::debug!(client = port.client.0, problem, "the last records of a client end here");
         }
+        Some(port.facts.pid)
     }
 
     fn perform(&mut self) {
@@ -442,29 +453,6 @@ impl Engine {
         self.started.elapsed().as_nanos() as Now + CLOCK_START
     }
 
-    /// When a task ran here, as far as that is remembered.
-    fn run_times(&self, task: TaskId) -> Vec<RunTime> {
-        let since_ms = |at: Now| self.started_unix_ms + at.saturating_sub(CLOCK_START) / tharsis_core::MS;
-        let running = self.node.worker_of(task).and_then(|(client, from)| {
-            let port = self.ports.get(*self.index_of.get(&client)?)?.as_ref()?;
-            Some(Window { pid: port.facts.pid, from, to: None, next: None })
-        });
-        let all = self.windows.of(task).chain(running);
-        let told = |w: Window| RunTime {
-            pid: w.pid,
-            from_ms: since_ms(w.from),
-            to_ms: w.to.map(since_ms),
-            next_ms: w.next.or_else(|| w.to.and_then(|_| self.running_since(w.pid))).map(since_ms),
-        };
-        all.map(told).collect()
-    }
-
-    /// Since when a worker is at its present run.
-    fn running_since(&self, pid: u32) -> Option<Now> {
-        let port = self.ports.iter().flatten().find(|port| port.facts.pid == pid)?;
-        self.node.running_since(port.client)
-    }
-
     fn report(&self) -> Report {
         let snapshot = self.node.snapshot();
         let mine = NodeRow {
@@ -527,7 +515,7 @@ struct Reader<'a> {
     actions: &'a mut Vec<Action>,
     effects: &'a Effects,
     observation: &'a mut Option<Observation>,
-    windows: &'a mut Windows,
+    runs: &'a mut RunBook,
 }
 
 impl Reader<'_> {
@@ -549,10 +537,10 @@ impl Reader<'_> {
                 if let Some(observation) = self.observation {
                     observation.event(self.node.id(), &event);
                 }
-                if let Event::Finished { run, run_ns, .. } = event
-                    && let Some(task) = self.node.task_of_run(run)
+                if let Event::Finished { client, run, run_ns, outcome } = &event
+                    && let Some(ended) = self.node.run_in(*client, *run)
                 {
-                    self.windows.ended(self.now, task, facts.pid, run_ns);
+                    self.runs.ended(self.now, &ended, facts.pid, *run_ns, outcome_of(outcome));
                 }
                 self.node.handle(self.now, event, self.actions);
             }

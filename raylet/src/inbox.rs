@@ -7,7 +7,7 @@
 //! the end, and takes no memory here.
 
 use crate::port::Port;
-use crate::windows::RunTime;
+use crate::runs::{RunPage, RunPlace, RunTime};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -20,6 +20,7 @@ use tharsis_object_store::BellBoard;
 use tharsis_protos::inventory::Inventory;
 use tharsis_protos::listing::{Listing, Table};
 use tharsis_protos::report::Report;
+use tharsis_protos::runs::RunQuery;
 use tharsis_types::peer::Packet;
 use tharsis_types::{ClientId, Extent, Failure, JobId, NodeId, ObjectId, TaskId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -123,6 +124,15 @@ pub enum Input {
     Report {
         /// Takes the answer.
         reply: SyncSender<Report>,
+    },
+    /// A reader asks for runs.
+    RunPage {
+        /// The runs that are wanted.
+        query: RunQuery,
+        /// The way on, as the page before told it; none for the first page.
+        place: Option<RunPlace>,
+        /// Takes the answer.
+        reply: oneshot::Sender<RunPage>,
     },
     /// A reader of logs asks when a task ran.
     RunTimes {

@@ -21,7 +21,8 @@
 //! | [`readiness`] | what the manager of services is told |
 //! | [`observe`] | traces of tasks |
 //! | [`metrics`] | counts for monitors |
-//! | [`logs`], [`logbook`], [`windows`] | output of workers |
+//! | [`logs`], [`logbook`] | output of workers |
+//! | [`runs`] | the last runs of tasks, and when they were |
 //! | [`submissions`] | programs that the node was given to run |
 //! | [`cluster`] | other nodes: membership, links, transfers |
 
@@ -56,9 +57,9 @@ pub mod pressure;
 pub mod readiness;
 pub mod record_codec;
 pub mod registry;
+pub mod runs;
 pub mod spill;
 pub mod submissions;
-pub mod windows;
 pub mod workers;
 
 pub use embedded::{Embedded, Shared, connect_embedded};

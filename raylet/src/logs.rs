@@ -5,7 +5,7 @@
 
 use crate::inbox::{Inbox, Input};
 use crate::logbook::LogBook;
-use crate::windows::RunTime;
+use crate::runs::RunTime;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 const EARLY_MS: u64 = 1;
 /// Output is read from a worker a little after it was written, and so may be noted after its task has ended.
 /// It counts until the worker's next run begins.
-const SLACK_MS: u64 = crate::windows::LATE / tharsis_core::MS;
+const SLACK_MS: u64 = crate::runs::LATE / tharsis_core::MS;
 /// A task that has ended may have lines that were not read yet, for this long.
 const LATE_MS: u64 = 300;
 /// A reader that waits looks again after this long.

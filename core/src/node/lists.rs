@@ -122,12 +122,6 @@ impl TaskStage {
 }
 
 impl Node {
-    /// The task of a run that is not over.
-    #[must_use]
-    pub fn task_of_run(&self, run: u32) -> Option<TaskId> {
-        self.runs.get(Slot::from_number(run)).map(|run| run.task)
-    }
-
     /// A run that a worker was sent and that is not over.
     #[must_use]
     pub fn run_in(&self, client: ClientId, run: u32) -> Option<RunItem<'_>> {
