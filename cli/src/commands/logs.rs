@@ -1,31 +1,27 @@
 //! `tharsis logs`: what workers wrote, on any node of the cluster.
 //!
-//! The node of this machine is asked by its socket, the others by calls on their ports, whose addresses the
-//! control store knows. A reader that follows all nodes watches the membership, and asks nodes that join.
+//! A reader that follows all nodes watches the membership, and asks nodes that join.
 
+use super::targets::{CALL_WAIT, Target, Targets, targets};
 use crate::args::LogsArgs;
 use crate::output;
-use crate::reach::{self, operator};
 use crate::refusal::Refusal;
 use crate::settings::Settings;
 use anyhow::Result;
 use futures::StreamExt;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use tharsis::observe;
-use tharsis_gcs::{ClientOptions, ControlClient};
+use tharsis_gcs::ControlClient;
 use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::NodeChange;
-use tharsis_protos::handshake::Question;
 use tharsis_protos::logs::{LogLine, LogQuery, TAIL_LINES_MAX};
 use tharsis_protos::peer;
 use tharsis_types::{JobId, NodeId};
 use tokio::sync::mpsc;
 
-/// The longest time that a call may take until it is answered.
-const CALL_WAIT: Duration = Duration::from_secs(5);
 /// Batches of lines that wait to be printed.
 const BATCHES_MAX: usize = 16;
 /// Pause between attempts to watch the membership while the control store is away.
@@ -52,21 +48,6 @@ enum End {
     Broken(String),
 }
 
-/// Nodes to ask, and the way to learn of others.
-struct Targets {
-    nodes: Vec<Target>,
-    /// The control store, and the credentials for nodes that are asked by their ports.
-    cluster: Option<(ControlClient, Credentials)>,
-}
-
-/// A node to ask, and how.
-enum Target {
-    /// By its socket.
-    Own(u64, PathBuf),
-    /// By its port.
-    Other(u64, String),
-}
-
 /// Shows the lines that are asked for.
 ///
 /// # Errors
@@ -77,7 +58,7 @@ pub fn run(asked: &LogsArgs) -> Result<()> {
         LogQuery { job: asked.job.map(JobId), task: asked.task, tail: asked.tail, follow: asked.follow };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let shown = runtime.block_on(async {
-        let Targets { nodes, cluster } = targets(asked, &settings).await?;
+        let Targets { nodes, cluster } = targets(asked.node, asked.address.as_deref(), &settings).await?;
         let (news, told) = mpsc::channel(BATCHES_MAX);
         let asked_first: BTreeSet<u64> = nodes.iter().map(Target::node).collect();
         let own = cluster.as_ref().map(|(_, own)| own.clone());
@@ -95,48 +76,6 @@ pub fn run(asked: &LogsArgs) -> Result<()> {
     // A thread may still wait for the node of this machine.
     runtime.shutdown_background();
     shown
-}
-
-/// The nodes that are there.
-async fn targets(asked: &LogsArgs, settings: &Settings) -> Result<Targets> {
-    let own = match asked.address {
-        None => Some(super::ask(&settings.socket(), Question::Status)?),
-        Some(_) => None,
-    };
-    let is_wanted = |node: u64| asked.node.is_none_or(|wanted| wanted == node);
-    let unknown = || Refusal::UnknownNode { node: asked.node.unwrap_or_default() };
-    let here = own.as_ref().map(|own| Target::Own(own.node, settings.socket()));
-    let control = asked.address.clone().or_else(|| own.as_ref().map(|own| own.control.clone()));
-    let own_node = own.map(|own| own.node);
-    let is_own = asked.node.is_some() && asked.node == own_node;
-    let Some(control) = control.filter(|control| !control.is_empty() && !is_own) else {
-        let here: Vec<_> = here.into_iter().filter(|_| own_node.is_some_and(is_wanted)).collect();
-        return if here.is_empty() {
-            Err(unknown().into())
-        } else {
-            Ok(Targets { nodes: here, cluster: None })
-        };
-    };
-    let credentials = operator(&control, settings)?;
-    let options = ClientOptions { call_deadline: CALL_WAIT, patience: Duration::ZERO };
-    let store = ControlClient::connect(&control, &credentials, options).await;
-    let (store, _) = store.map_err(|error| reach::refused(&control, &error))?;
-    let members = store.list_nodes().await?.nodes.into_iter();
-    let mut nodes: Vec<_> = members
-        .filter(|member| is_wanted(member.id.0))
-        .map(|member| {
-            if own_node == Some(member.id.0) {
-                Target::Own(member.id.0, settings.socket())
-            } else {
-                Target::Other(member.id.0, member.listen)
-            }
-        })
-        .collect();
-    nodes.sort_by_key(|target| matches!(target, Target::Other(..)));
-    if nodes.is_empty() {
-        return Err(unknown().into());
-    }
-    Ok(Targets { nodes, cluster: Some((store, credentials)) })
 }
 
 /// Asks nodes that join for their lines, until nobody reads them.
@@ -164,14 +103,6 @@ async fn follow_joins(
             }
             Ok(_) => {}
             Err(_) => tokio::time::sleep(WATCH_PAUSE).await,
-        }
-    }
-}
-
-impl Target {
-    fn node(&self) -> u64 {
-        match self {
-            Target::Own(node, _) | Target::Other(node, _) => *node,
         }
     }
 }

@@ -22,6 +22,7 @@ mod pages;
 mod start;
 mod status;
 mod stop;
+mod targets;
 mod token;
 mod why;
 
