@@ -10,12 +10,13 @@ use crate::inventory::{Inventory, SITE_BYTES_MAX, SITES_MAX};
 use crate::listing::{Listing, Table};
 use crate::logs::{LogLine, LogQuery};
 use crate::report::{DrainRow, Report, Story};
+use crate::runs::{RunBatch, RunQuery};
 use serde::{Deserialize, Serialize};
 use tharsis_types::limits::CLIENTS_MAX;
 use tharsis_types::{ClientId, Failure, FunctionId, JobId, NodeId, ObjectId, Quota, TaskId};
 
 /// Changes whenever records or handshakes change.
-pub const PROTOCOL_VERSION: u32 = 17;
+pub const PROTOCOL_VERSION: u32 = 18;
 /// First bytes of every hello; anything else is cut off.
 pub const HELLO_MAGIC: [u8; 8] = *b"THARSIS\x02";
 /// Bytes of a handshake frame at most (a table of functions is the largest part).
@@ -114,6 +115,8 @@ pub enum Answer {
     Named(Named),
     /// Begin the worker with this number.
     Begin(u64),
+    /// Runs of tasks; more follow, unless it says that it is the last one.
+    Runs(RunBatch),
 }
 
 /// Everything a client needs to work with its node.
@@ -162,6 +165,8 @@ pub enum Question {
     Logs(LogQuery),
     /// Find, claim or list names of actors or placement groups, answered by [`Answer::Named`].
     Name(NameQuestion),
+    /// Runs of tasks that the node remembers, answered by one [`Answer::Runs`] after the other.
+    Runs(RunQuery),
 }
 
 /// Question about the name of an actor or a placement group, in the namespace of a job.

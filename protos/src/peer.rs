@@ -13,12 +13,14 @@ mod logs;
 mod names;
 mod quota_messages;
 mod read_messages;
+mod runs;
 mod streams;
 mod unreadable;
 
 pub use drain::{DrainStream, drain};
 pub use jobs::{OutputStream, job_output, stop_job, submit_job};
 pub use logs::{LogStream, logs};
+pub use runs::{RunStream, runs};
 
 use crate::call::{CallError, Refusal, chain};
 use crate::connection::{Called, Credentials};
@@ -29,6 +31,7 @@ use crate::message::{BadMessage, node_id};
 use crate::mount::mount;
 use crate::report::DrainRow;
 use crate::rights;
+use crate::runs::{RunBatch, RunQuery};
 use crate::submission::{NewSubmission, OutputQuery};
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -99,6 +102,13 @@ pub trait Service: Send + Sync + 'static {
         node: NodeId,
         query: LogQuery,
     ) -> impl Future<Output = Result<BoxStream<'static, Vec<LogLine>>, Refusal>> + Send;
+
+    /// Runs of tasks that the node remembers, which must be `node`.
+    fn runs(
+        &self,
+        node: NodeId,
+        query: RunQuery,
+    ) -> impl Future<Output = Result<BoxStream<'static, RunBatch>, Refusal>> + Send;
 
     /// Runs a program under supervision of the node, which must be `node`: the id of its process.
     fn submit_job(
@@ -230,6 +240,7 @@ impl<S: Service> Peer for Door<S> {
     type DrainStream = BoxStream<'static, Result<wire::DrainProgress, Status>>;
     type JobOutputStream = BoxStream<'static, Result<wire::JobOutputPart, Status>>;
     type LogsStream = BoxStream<'static, Result<wire::LogLines, Status>>;
+    type RunsStream = BoxStream<'static, Result<wire::RunSpans, Status>>;
 
     async fn submit_job(
         &self,
@@ -269,6 +280,15 @@ impl<S: Service> Peer for Door<S> {
         let query = logs::query(&request).map_err(invalid)?;
         let batches = seat.of(self.service.logs(node, query).await?);
         Ok(Response::new(batches.map(|lines| Ok(logs::to_wire(lines))).boxed()))
+    }
+
+    async fn runs(&self, request: Request<wire::RunsRequest>) -> Result<Response<Self::RunsStream>, Status> {
+        let seat = self.streams.enter(Call::Runs, rights::who(request.extensions())?)?;
+        let request = request.into_inner();
+        let node = node_id("node", request.node).map_err(Refusal::from)?;
+        let query = runs::query(&request).map_err(Refusal::from)?;
+        let batches = seat.of(self.service.runs(node, query).await?);
+        Ok(Response::new(batches.map(|batch| Ok(runs::to_wire(batch))).boxed()))
     }
 
     type LinkStream = BoxStream<'static, Result<wire::Packet, Status>>;

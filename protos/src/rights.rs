@@ -9,7 +9,7 @@
 //! | `FinishJob` | its own | its own | x | |
 //! | `UnregisterNode` | itself | itself | x | |
 //! | `Drain` | | | x | |
-//! | `Logs`, `JobOutput` | | | x | x |
+//! | `Logs`, `Runs`, `JobOutput` | | | x | x |
 //! | `SubmitJob` | x | x | | |
 //! | `StopJob` | x | x | x | |
 //! | `GET /metrics` | x | x | x | x |
@@ -56,7 +56,7 @@ const EVERYBODY: &[Role] = &[Role::Driver, Role::Node, Role::Observer, Role::Ope
 const NODES: &[Role] = &[Role::Driver, Role::Node];
 
 /// The roles that may make each call, by the last part of its path.
-pub const RIGHTS: [(&str, &[Role]); 25] = [
+pub const RIGHTS: [(&str, &[Role]); 26] = [
     ("ClusterInfo", EVERYBODY),
     ("Drain", &[Role::Operator]),
     ("FinishJob", &[Role::Driver, Role::Node, Role::Operator]),
@@ -77,6 +77,7 @@ pub const RIGHTS: [(&str, &[Role]); 25] = [
     ("PutProgram", NODES),
     ("RegisterJob", NODES),
     ("RegisterNode", NODES),
+    ("Runs", &[Role::Observer, Role::Operator]),
     ("StopJob", &[Role::Driver, Role::Node, Role::Operator]),
     ("SubmitJob", NODES),
     ("SuspectNode", NODES),

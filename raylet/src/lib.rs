@@ -22,7 +22,7 @@
 //! | [`observe`] | traces of tasks |
 //! | [`metrics`] | counts for monitors |
 //! | [`logs`], [`logbook`] | output of workers |
-//! | [`runs`] | the last runs of tasks, and when they were |
+//! | [`runs`], [`timeline`] | the last runs of tasks, and when they were |
 //! | [`submissions`] | programs that the node was given to run |
 //! | [`cluster`] | other nodes: membership, links, transfers |
 
@@ -60,6 +60,7 @@ pub mod registry;
 pub mod runs;
 pub mod spill;
 pub mod submissions;
+pub mod timeline;
 pub mod workers;
 
 pub use embedded::{Embedded, Shared, connect_embedded};

@@ -10,6 +10,7 @@ use crate::names::Names;
 use crate::own_files::{close_to_group, mark};
 use crate::port::{Facts, Port, function_table};
 use crate::registry::{Job, Registry};
+use crate::timeline;
 use crate::workers::{Arrivals, Departure};
 use std::fs::File;
 use std::io::Read;
@@ -236,6 +237,10 @@ impl ClientAcceptor {
             Question::Logs(query) => {
                 self.logs.each(query, |lines| send(stream, &Answer::Lines(lines), None).is_ok());
                 return send(stream, &Answer::LinesEnd, None);
+            }
+            Question::Runs(query) => {
+                timeline::each(&self.inbox, query, |batch| send(stream, &Answer::Runs(batch), None).is_ok());
+                return Ok(());
             }
             Question::List(listing) => return self.answer_list(stream, listing),
             Question::Name(question) => {

@@ -219,6 +219,7 @@ fn greet(
         | Answer::LinesEnd
         | Answer::Named(_)
         | Answer::Report(_)
+        | Answer::Runs(_)
         | Answer::Story(_)
         | Answer::Table(_) => {
             Err(Greeting::Broken("the node answered a question that was not asked".to_owned()))

@@ -11,6 +11,7 @@ use tharsis_protos::inventory::Inventory;
 use tharsis_protos::listing::{Listing, Table};
 use tharsis_protos::logs::{LogLine, LogQuery};
 use tharsis_protos::report::{DrainRow, Report, Story};
+use tharsis_protos::runs::{RunBatch, RunQuery};
 use tharsis_remote::{Error, FailureKind, Result};
 
 /// The longest time that a node may take to answer.
@@ -97,11 +98,36 @@ pub fn logs(socket: &Path, query: LogQuery, mut take: impl FnMut(Vec<LogLine>) -
         if !take(lines) {
             return Ok(());
         }
-        let ended = |cause| Error::new(FailureKind::Disconnected, format!("the node ended: {cause}"));
-        let (frame, _) = recv_frame(&stream, HELLO_BYTES_MAX).map_err(ended)?;
-        let corrupt = |cause| Error::new(FailureKind::DataCorrupt, format!("answer of the node: {cause}"));
-        answer = postcard::from_bytes(&frame).map_err(corrupt)?;
+        answer = next(&stream)?;
     }
+}
+
+/// Asks the node that listens at `socket` for the runs that it remembers, batch after batch, until all have
+/// come or `take` wants no more.
+///
+/// # Errors
+/// `Disconnected` if no node answers there, or if it ends.
+pub fn runs(socket: &Path, query: RunQuery, mut take: impl FnMut(RunBatch) -> bool) -> Result<()> {
+    let (stream, mut answer) = converse(socket, Question::Runs(query))?;
+    loop {
+        let batch = match answer {
+            Answer::Runs(batch) => batch,
+            other => return Err(unasked(other)),
+        };
+        let is_last = batch.is_last;
+        if !take(batch) || is_last {
+            return Ok(());
+        }
+        answer = next(&stream)?;
+    }
+}
+
+/// The next answer to a question that has several.
+fn next(stream: &UnixStream) -> Result<Answer> {
+    let ended = |cause| Error::new(FailureKind::Disconnected, format!("the node ended: {cause}"));
+    let (frame, _) = recv_frame(stream, HELLO_BYTES_MAX).map_err(ended)?;
+    let corrupt = |cause| Error::new(FailureKind::DataCorrupt, format!("answer of the node: {cause}"));
+    postcard::from_bytes(&frame).map_err(corrupt)
 }
 
 /// Error for an unexpected answer: the refusal of a node, or an answer that does not fit the question.

@@ -104,6 +104,65 @@ pub struct LogLine {
     #[prost(string, tag = "5")]
     pub text: ::prost::alloc::string::String,
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunsRequest {
+    /// The node that is meant.
+    #[prost(fixed64, tag = "1")]
+    pub node: u64,
+    /// Only of this job; 0 for all.
+    #[prost(fixed32, tag = "2")]
+    pub job: u32,
+    /// Only of this task, sixteen bytes; or none.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub task: ::prost::bytes::Bytes,
+    /// Only those that ended at this time or later, or go on, in ns since 1970.
+    #[prost(fixed64, tag = "4")]
+    pub since_unix_ns: u64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunSpans {
+    #[prost(message, repeated, tag = "1")]
+    pub spans: ::prost::alloc::vec::Vec<RunSpan>,
+    /// Runs that the node has forgotten.
+    #[prost(uint64, tag = "2")]
+    pub forgotten: u64,
+    /// It remembers all that ended since then, in ns since 1970.
+    #[prost(fixed64, tag = "3")]
+    pub remembers_since_unix_ns: u64,
+    /// Whether no others follow.
+    #[prost(bool, tag = "4")]
+    pub is_last: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunSpan {
+    /// Sixteen bytes.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub task: ::prost::bytes::Bytes,
+    #[prost(uint32, tag = "2")]
+    pub attempt: u32,
+    /// The node that owns the task.
+    #[prost(fixed64, tag = "3")]
+    pub owner: u64,
+    #[prost(string, tag = "4")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub call_site: ::prost::alloc::string::String,
+    /// The worker's number at the node.
+    #[prost(uint32, tag = "6")]
+    pub worker: u32,
+    /// The worker's process.
+    #[prost(uint32, tag = "7")]
+    pub pid: u32,
+    /// Whether the worker runs others at the same time.
+    #[prost(bool, tag = "8")]
+    pub is_concurrent: bool,
+    #[prost(fixed64, tag = "9")]
+    pub begin_unix_ns: u64,
+    #[prost(fixed64, tag = "10")]
+    pub end_unix_ns: u64,
+    #[prost(enumeration = "RunOutcome", tag = "11")]
+    pub outcome: i32,
+}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DrainRequest {
     /// The node that is meant: an address may have passed on to another one.
@@ -976,6 +1035,41 @@ pub struct Resources {
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
+pub enum RunOutcome {
+    Unspecified = 0,
+    Running = 1,
+    Returned = 2,
+    Failed = 3,
+    Crashed = 4,
+}
+impl RunOutcome {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RUN_OUTCOME_UNSPECIFIED",
+            Self::Running => "RUN_OUTCOME_RUNNING",
+            Self::Returned => "RUN_OUTCOME_RETURNED",
+            Self::Failed => "RUN_OUTCOME_FAILED",
+            Self::Crashed => "RUN_OUTCOME_CRASHED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RUN_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
+            "RUN_OUTCOME_RUNNING" => Some(Self::Running),
+            "RUN_OUTCOME_RETURNED" => Some(Self::Returned),
+            "RUN_OUTCOME_FAILED" => Some(Self::Failed),
+            "RUN_OUTCOME_CRASHED" => Some(Self::Crashed),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
 pub enum Executed {
     /// The failure is not one of a call of an actor.
     Unspecified = 0,
@@ -1203,6 +1297,30 @@ pub mod peer_client {
             req.extensions_mut().insert(GrpcMethod::new("tharsis.peer.v1.Peer", "Logs"));
             self.inner.server_streaming(req, path, codec).await
         }
+        /// Runs of tasks that the node remembers, and those that go on.
+        pub async fn runs(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RunsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::RunSpans>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tharsis.peer.v1.Peer/Runs",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("tharsis.peer.v1.Peer", "Runs"));
+            self.inner.server_streaming(req, path, codec).await
+        }
         /// Runs a program as a child of the node, which supervises it.
         pub async fn submit_job(
             &mut self,
@@ -1320,6 +1438,17 @@ pub mod peer_server {
             &self,
             request: tonic::Request<super::LogsRequest>,
         ) -> std::result::Result<tonic::Response<Self::LogsStream>, tonic::Status>;
+        /// Server streaming response type for the Runs method.
+        type RunsStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::RunSpans, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Runs of tasks that the node remembers, and those that go on.
+        async fn runs(
+            &self,
+            request: tonic::Request<super::RunsRequest>,
+        ) -> std::result::Result<tonic::Response<Self::RunsStream>, tonic::Status>;
         /// Runs a program as a child of the node, which supervises it.
         async fn submit_job(
             &self,
@@ -1539,6 +1668,52 @@ pub mod peer_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = LogsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tharsis.peer.v1.Peer/Runs" => {
+                    #[allow(non_camel_case_types)]
+                    struct RunsSvc<T: Peer>(pub Arc<T>);
+                    impl<
+                        T: Peer,
+                    > tonic::server::ServerStreamingService<super::RunsRequest>
+                    for RunsSvc<T> {
+                        type Response = super::RunSpans;
+                        type ResponseStream = T::RunsStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RunsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Peer>::runs(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RunsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -1,6 +1,6 @@
-//! Streams of answers that callers have open at a node: output, logs, the progress of a drain. Each holds a
-//! thread or pages of lines there until its caller has read them, so each machine has a share, and all
-//! together have a limit.
+//! Streams of answers that callers have open at a node: output, logs, runs, the progress of a drain. Each
+//! holds a thread or pages of lines there until its caller has read them, so each machine has a share, and
+//! all together have a limit.
 
 use crate::caller::Who;
 use crate::{Refusal, RefusalCode};
@@ -21,6 +21,7 @@ pub(super) enum Call {
     Drain,
     JobOutput,
     Logs,
+    Runs,
 }
 
 /// The machine of a caller; none without certificates.

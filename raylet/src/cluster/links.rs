@@ -25,6 +25,7 @@ use crate::inbox::Inbox;
 use crate::logs::Logs;
 use crate::registry::lock;
 use crate::submissions::Submissions;
+use crate::timeline;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use prost::bytes::Bytes;
@@ -37,6 +38,7 @@ use tharsis_protos::logs::{LogLine, LogQuery};
 use tharsis_protos::peer::convert;
 use tharsis_protos::peer::{self, Incoming, Outgoing};
 use tharsis_protos::report::DrainRow;
+use tharsis_protos::runs::{RunBatch, RunQuery};
 use tharsis_protos::submission::{NewSubmission, OutputQuery};
 use tharsis_protos::{Refusal, RefusalCode};
 use tharsis_types::NodeId;
@@ -262,6 +264,11 @@ impl peer::Service for Links {
     async fn logs(&self, node: NodeId, query: LogQuery) -> Result<BoxStream<'static, Vec<LogLine>>, Refusal> {
         self.check_node(node)?;
         Ok(self.logs.lines(query))
+    }
+
+    async fn runs(&self, node: NodeId, query: RunQuery) -> Result<BoxStream<'static, RunBatch>, Refusal> {
+        self.check_node(node)?;
+        Ok(timeline::batches(Arc::clone(&self.inbox), query))
     }
 
     async fn submit_job(&self, node: NodeId, new: NewSubmission) -> Result<u32, Refusal> {

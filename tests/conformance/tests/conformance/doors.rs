@@ -36,7 +36,7 @@ const SCRAPE: &str = "GET /metrics";
 
 /// Calls whose message names a node that need not be that of the caller: the one that is called, or one that
 /// seems to be dead.
-const OF_OTHERS: [&str; 6] = ["Drain", "JobOutput", "Logs", "StopJob", "SubmitJob", "SuspectNode"];
+const OF_OTHERS: [&str; 7] = ["Drain", "JobOutput", "Logs", "Runs", "StopJob", "SubmitJob", "SuspectNode"];
 
 /// The certificate that a caller shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

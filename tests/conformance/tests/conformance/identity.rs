@@ -21,6 +21,7 @@ use tharsis_protos::peer;
 use tharsis_protos::proof::{ProofError, Purpose, Reason, Secret};
 use tharsis_protos::report::DrainRow;
 use tharsis_protos::rights::RIGHTS;
+use tharsis_protos::runs::{RunBatch, RunQuery};
 use tharsis_protos::submission::{NewSubmission, OutputQuery};
 use tharsis_protos::{CallError, Refusal, RefusalCode};
 use tharsis_types::{NodeId, Resources};
@@ -181,6 +182,10 @@ impl peer::Service for SilentNode {
     }
 
     async fn logs(&self, _: NodeId, _: LogQuery) -> Result<BoxStream<'static, Vec<LogLine>>, Refusal> {
+        self.answer()
+    }
+
+    async fn runs(&self, _: NodeId, _: RunQuery) -> Result<BoxStream<'static, RunBatch>, Refusal> {
         self.answer()
     }
 }

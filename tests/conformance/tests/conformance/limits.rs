@@ -38,7 +38,7 @@ async fn requests_of_calls_but_packets_of_links_are_short() {
 async fn a_machine_has_few_streams_of_a_node_open() {
     let (cluster, protocol) = (Cluster::holding().await, Protocol::read());
     let address = cluster.address();
-    for call in ["Drain", "JobOutput", "Logs"] {
+    for call in ["Drain", "JobOutput", "Logs", "Runs"] {
         let own = credentials(Tls::new(&cluster.machine(Role::Operator).await).unwrap(), None);
         let path = format!("/{}/{call}", protocol.rpc(call).service);
         // The first field is the node.
