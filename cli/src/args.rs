@@ -3,10 +3,12 @@
 mod help;
 mod job;
 mod sql;
+mod timeline;
 
 pub use help::{command, read};
 pub use job::{ClusterArgs, JobCommand, SubmitArgs};
 pub use sql::SqlArgs;
+pub use timeline::TimelineArgs;
 
 use crate::bench::Place;
 use crate::settings::flags::{FlagsOf, TextParser};
@@ -207,6 +209,8 @@ pub enum Command {
     },
     /// List the unfinished tasks that a node owns or runs, the oldest first.
     Tasks(ListArgs),
+    /// Write what workers ran, on all nodes of the cluster or on one, as a trace for ui.perfetto.dev.
+    Timeline(TimelineArgs),
     /// Admit machines to the cluster of the head on this machine.
     #[command(subcommand)]
     Token(TokenCommand),

@@ -13,7 +13,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Look",
         &[
             "nodes", "workers", "jobs", "tasks", "actors", "graphs", "groups", "objects", "memory", "logs",
-            "why",
+            "timeline", "why",
         ],
     ),
     ("Run programs", &["job"]),
@@ -23,7 +23,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
 ];
 
 /// Examples of a command, whose words are divided by a space, and what each does.
-const EXAMPLES: [(&str, &[(&str, &str)]); 39] = [
+const EXAMPLES: [(&str, &[(&str, &str)]); 40] = [
     (
         "sql",
         &[
@@ -99,6 +99,13 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 39] = [
         &[
             ("tharsis logs --follow", "show what workers write"),
             ("tharsis logs --job 3 --tail 50", "the last lines of a job"),
+        ],
+    ),
+    (
+        "timeline",
+        &[
+            ("tharsis timeline -o trace.json", "write what all nodes ran, for ui.perfetto.dev"),
+            ("tharsis timeline --job 3 --since 10m -o trace.json", "the last minutes of a job"),
         ],
     ),
     (

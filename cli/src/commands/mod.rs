@@ -23,6 +23,7 @@ mod start;
 mod status;
 mod stop;
 mod targets;
+mod timeline;
 mod token;
 mod why;
 
@@ -91,6 +92,7 @@ pub fn run(args: Args) -> Result<()> {
         Command::Stop { drain: Some(within), settings } => drain::stop(within, &Settings::read(&settings)?),
         Command::Stop { drain: None, settings } => stop::run(&Settings::read(&settings)?.socket()),
         Command::Tasks(asked) => list::run(Kind::Tasks, &asked),
+        Command::Timeline(asked) => timeline::run(&asked),
         Command::Token(asked) => token::run(asked),
         Command::Up(asked) => hosts::up(&asked.file),
         Command::Version { json } => version(json),

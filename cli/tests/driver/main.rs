@@ -29,6 +29,7 @@ mod machines;
 mod memory;
 mod metrics;
 mod slurm;
+mod timeline;
 mod why;
 
 use std::process::ExitCode;
@@ -54,7 +55,9 @@ fn main() -> ExitCode {
         all.iter().map(|behaviour| of(behaviour).with_ignored_flag(!has_machines)).collect()
     };
     let mut beside: Vec<Trial> = of_machines(machines::ALL);
-    for all in [job::ALL, lists::ALL, logs::ALL, memory::ALL, metrics::ALL, slurm::ALL, why::ALL] {
+    let shared =
+        [job::ALL, lists::ALL, logs::ALL, memory::ALL, metrics::ALL, slurm::ALL, timeline::ALL, why::ALL];
+    for all in shared {
         beside.extend(all.iter().map(of));
     }
     let mut alone: Vec<Trial> = of_machines(machines::ALONE);
