@@ -143,7 +143,8 @@ fn machine_of_unit(settings: &str, instead: &[(&'static str, &str)]) -> Machine 
 /// A machine for a member of the head at a port of this one, and the words of its unit.
 fn member_of_unit(port: &str) -> (Machine, Vec<String>) {
     let address = format!("localhost:{port}");
-    let member = machine_of_unit("worker.toml", &[("${HEAD_ADDRESS}", &address), ("7601", "0")]);
+    // The port comes last: it may have the digits of another one within it.
+    let member = machine_of_unit("worker.toml", &[("7601", "0"), ("${HEAD_ADDRESS}", &address)]);
     let words = exec_start("systemd/tharsis-worker.service", &member);
     (member, words)
 }
@@ -203,7 +204,7 @@ fn the_manifests_run_a_head_and_a_member() {
     let head_words = arguments("kubernetes/head.yaml", &head);
     assert_eq!(head_words[..2], ["node", "--head"]);
     assert_they_are_a_cluster(&head, &head_words, |port| {
-        let member = Machine::new(&[(name, "localhost"), ("7600", port), ("7601", "0")]);
+        let member = Machine::new(&[(name, "localhost"), ("7601", "0"), ("7600", port)]);
         let words = arguments("kubernetes/workers.yaml", &member);
         (member, words)
     });
