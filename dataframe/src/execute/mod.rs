@@ -81,8 +81,8 @@ thread_local! {
     static BOUND: RefCell<Option<Arc<dyn Executor>>> = const { RefCell::new(None) };
 }
 
-/// Has [`default_executor`] give this executor on this thread, until the binding is dropped. It is that of one
-/// program among others, so it goes before the one that is offered to the process.
+/// Has [`default_executor`] give this executor on this thread, until the binding is dropped. It is that of
+/// one program among others, so it goes before the one that is offered to the process.
 pub fn bind(executor: Arc<dyn Executor>) -> Binding {
     Binding(BOUND.replace(Some(executor)))
 }

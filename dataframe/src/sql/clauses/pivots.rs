@@ -1,7 +1,8 @@
 //! `PIVOT` and `UNPIVOT` of a table: columns out of rows, and rows out of columns.
 //!
-//! The parser knows both, and the library plans neither. A pivot is an aggregate with a filter for each value,
-//! by all columns that it does not name. Its opposite is two lists, with a row for each of their elements.
+//! The parser knows both, and the library plans neither. A pivot is an aggregate with a filter for each
+//! value, by all columns that it does not name. Its opposite is two lists, with a row for each of their
+//! elements.
 
 use crate::error::{Error, Result};
 use crate::sql::names::by_name::check_by_name;
