@@ -1,7 +1,7 @@
 //! `COPY .. TO '..' (header, delimiter ';')`: options as PostgreSQL and DuckDB have them, in the words of the
 //! library, which has `STORED AS CSV PARTITIONED BY (..) OPTIONS ('format.delimiter' ';')`.
 
-use super::files::compressed;
+use super::files::{APPEND, OLD_FILES, OVERWRITE, compressed};
 use crate::error::{Error, Result};
 use crate::sql::faults::mistakes::with_place;
 use crate::sql::faults::near::near_text;
@@ -250,13 +250,7 @@ fn library_value(key: &str, format: &str, value: &str) -> String {
     text.to_owned()
 }
 
-/// The option of a plan that says what happens to the files that a folder has.
-pub(super) const OLD_FILES: &str = "tharsis.old_files";
-/// The new files stand beside them.
-pub(super) const APPEND: &str = "append";
-/// The new files take their place.
-pub(super) const OVERWRITE: &str = "overwrite";
-/// Both; a folder with files is refused without one of them.
+/// Choices for the files that a folder has; one with files is refused without a choice.
 const CHOICES: [&str; 2] = [APPEND, OVERWRITE];
 const FORMATS: [&str; 4] = ["arrow", "csv", "json", "parquet"];
 /// Formats whose files may be compressed as a whole.

@@ -1,6 +1,5 @@
 //! The files that statements write, which are made elsewhere and moved when they are complete.
 
-use super::copies::{APPEND, OLD_FILES, OVERWRITE};
 use crate::error::{Error, Result};
 use crate::sql::plans::projection;
 use crate::stage::Resident;
@@ -15,6 +14,13 @@ use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::logical_expr::dml::CopyTo;
 use datafusion::logical_expr::{Expr, TableSource, cast, lit};
 use std::sync::Arc;
+
+/// The option of a plan that says what happens to the files that a folder has.
+pub(super) const OLD_FILES: &str = "tharsis.old_files";
+/// The new files stand beside them.
+pub(super) const APPEND: &str = "append";
+/// The new files take their place.
+pub(super) const OVERWRITE: &str = "overwrite";
 
 /// The place of the files of a `COPY`. The library takes a path with an extension for a file, and any other
 /// for a folder to which it adds files.
