@@ -366,7 +366,9 @@ fn read_factor(factor: &TableFactor) -> Result<()> {
             read_joins(table_with_joins)?;
             read_alias(alias.as_ref())
         }
-        TableFactor::UNNEST { alias, .. } => read_alias(alias.as_ref()),
+        TableFactor::Pivot { alias, .. }
+        | TableFactor::UNNEST { alias, .. }
+        | TableFactor::Unpivot { alias, .. } => read_alias(alias.as_ref()),
         // The library refuses all others.
         _ => Ok(()),
     }
@@ -520,6 +522,7 @@ mod tests {
             "select column1, count(*) from t group by column1 with totals",
             "select count(*) from t prewhere column1 = 1",
             "select * from t where column1 in (select column1 from t prewhere column1 = 1)",
+            "select * from t pivot (sum(column3) for column1 in (1)) p (a int)",
             "select * from t for update",
             "select * from t order by column1 with fill",
             "select abs(column1) over () from t",
