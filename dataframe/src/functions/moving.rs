@@ -78,6 +78,11 @@ fn known() -> &'static [(&'static str, Arc<AggregateUDF>)] {
     })
 }
 
+/// Whether it is one of these functions, which take no notice of a row without a value.
+pub(crate) fn is_moving(function: &AggregateUDF) -> bool {
+    known().iter().any(|(_, own)| own.name() == function.name())
+}
+
 /// The window whose frames are computed here, in the place of one of the library: of floats, or of numbers
 /// that it makes floats of. `None` for other functions, and for frames that no row leaves.
 pub(crate) fn moving_window(call: &WindowFunction, types: &[DataType]) -> Option<Expr> {

@@ -3,6 +3,7 @@
 //! The library has no message for `sum(x) FILTER (WHERE c) OVER w`. Where an aggregate skips nulls,
 //! `sum(CASE WHEN c THEN x END) OVER w` is the same.
 
+use crate::functions::moving::is_moving;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::expr::WindowFunction;
@@ -103,7 +104,9 @@ fn without_filters(function: Expr) -> Result<Transformed<Expr>> {
 
 fn skips_nulls(function: &WindowFunctionDefinition) -> bool {
     match function {
-        WindowFunctionDefinition::AggregateUDF(aggregate) => SKIP_NULLS.contains(&aggregate.name()),
+        WindowFunctionDefinition::AggregateUDF(aggregate) => {
+            SKIP_NULLS.contains(&aggregate.name()) || is_moving(aggregate)
+        }
         WindowFunctionDefinition::WindowUDF(_) => false,
     }
 }
