@@ -46,8 +46,10 @@ impl Visitor for Tables {
             }
             TableFactor::Derived { alias, .. }
             | TableFactor::NestedJoin { alias, .. }
+            | TableFactor::Pivot { alias, .. }
             | TableFactor::TableFunction { alias, .. }
-            | TableFactor::UNNEST { alias, .. } => (None, alias),
+            | TableFactor::UNNEST { alias, .. }
+            | TableFactor::Unpivot { alias, .. } => (None, alias),
             _ => return ControlFlow::Continue(()),
         };
         self.0.extend(alias.as_ref().map(|alias| &alias.name).or(name).map(normal));
