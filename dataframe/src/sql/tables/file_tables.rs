@@ -82,7 +82,8 @@ impl RelationPlanner for FileTables {
         _: &mut dyn RelationPlannerContext,
     ) -> EngineResult<RelationPlanning> {
         let planned = match &relation {
-            TableFactor::Table { name, alias, args: Some(args), .. } => {
+            // A sample is taken of a plan that comes here without it.
+            TableFactor::Table { name, alias, args: Some(args), sample: None, .. } => {
                 self.plan(name, args)?.map(|plan| PlannedRelation::new(plan, alias.clone()))
             }
             _ => None,
@@ -323,6 +324,8 @@ mod tests {
         let query = "describe select * from read_csv('$/plain.csv', header = false, all_varchar = true)";
         assert_eq!(folder.rows(query), ["0 VARCHAR YES", "1 VARCHAR YES"]);
         let query = "select count(*) from read_csv('$/plain.csv', header = false, nrows = 1)";
+        assert_eq!(folder.rows(query), ["1"]);
+        let query = "select count(*) from read_csv('$/whole.csv', header = false) t tablesample (1 rows)";
         assert_eq!(folder.rows(query), ["1"]);
     }
 
