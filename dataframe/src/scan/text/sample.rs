@@ -70,7 +70,7 @@ pub(crate) async fn of_csv(
         bytes: 0,
         is_whole: false,
     };
-    let mut decoder = texts(text, form, width);
+    let mut decoder = texts(text, form, &sample.header, width);
     let meaning = Meaning::of(form);
     loop {
         sample.bytes = place.position + first.len() as u64;
@@ -93,9 +93,10 @@ pub(crate) async fn of_csv(
     }
 }
 
-/// A decoder of all columns as texts.
-fn texts(text: &Text, form: &CsvForm, width: usize) -> CsvDecoder {
-    let fields: Vec<Field> = (0..width).map(|at| Field::new(at.to_string(), DataType::Utf8, true)).collect();
+/// A decoder of all columns as texts. Those without a label are numbered.
+fn texts(text: &Text, form: &CsvForm, labels: &[String], width: usize) -> CsvDecoder {
+    let label = |at: usize| labels.get(at).cloned().unwrap_or_else(|| at.to_string());
+    let fields: Vec<Field> = (0..width).map(|at| Field::new(label(at), DataType::Utf8, true)).collect();
     let projection: Vec<usize> = (0..width).collect();
     CsvDecoder::new(&text.path, form, &Arc::new(Schema::new(fields)), &projection, SAMPLE_ROWS)
 }
