@@ -4,7 +4,8 @@
 //! of rows are the first ones in a random order. So `SYSTEM`, which others answer by blocks, is by rows.
 
 use crate::error::{Error, Result};
-use datafusion::common::Result as EngineResult;
+use crate::sql::plans::columns;
+use datafusion::common::{Column, Result as EngineResult};
 use datafusion::functions::math::expr_fn::random;
 use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
@@ -13,8 +14,11 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr as SqlExpr, TableFactor, TableSample, TableSampleKind, TableSampleMethod, TableSampleQuantity,
     TableSampleUnit, Value,
 };
-use datafusion::logical_expr::{LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use std::sync::Arc;
+
+/// The name of the random number of a row.
+const DRAWN: &str = "__tharsis_drawn";
 
 /// The planner of such tables.
 pub(in crate::sql) fn planner() -> Arc<dyn RelationPlanner> {
@@ -34,13 +38,25 @@ impl RelationPlanner for Samples {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
         let size = Size::of(&sample)?;
-        let rows = LogicalPlanBuilder::from(context.plan(relation)?);
+        let rows = context.plan(relation)?;
         let sampled = match size {
-            Size::Part(part) => rows.filter(random().lt(lit(part)))?,
-            Size::Rows(count) => rows.sort([random().sort(true, false)])?.limit(0, Some(count))?,
+            Size::Part(part) => part_of(rows, part)?,
+            Size::Rows(count) => {
+                let rows = LogicalPlanBuilder::from(rows).sort([random().sort(true, false)])?;
+                rows.limit(0, Some(count))?.build()?
+            }
         };
-        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(sampled.build()?, None))))
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(sampled, None))))
     }
+}
+
+/// A part of the rows. Their numbers are a column: a condition that reads none goes below groups, and of two
+/// equal ones only one is left.
+fn part_of(rows: LogicalPlan, part: f64) -> EngineResult<LogicalPlan> {
+    let own = columns(&rows);
+    let drawn: Vec<Expr> = own.iter().cloned().chain([random().alias(DRAWN)]).collect();
+    let is_taken = Expr::Column(Column::new_unqualified(DRAWN)).lt(lit(part));
+    LogicalPlanBuilder::from(rows).project(drawn)?.filter(is_taken)?.project(own)?.build()
 }
 
 /// The sample of a table, which has none then.
@@ -127,6 +143,12 @@ mod tests {
             let query = format!("select count(*) between 106 and 294 from {from}");
             assert_eq!(rows_in(&mut session, &query), ["true"], "{from}");
         }
+        // The rows of a query are taken, and not those that it reads.
+        let groups = "(select odd, count(*) as c from t group by odd) tablesample (50 percent)";
+        let query = format!("select count(*) filter (where c <> 1000) from {groups}");
+        assert_eq!(rows_in(&mut session, &query), ["0"]);
+        let twice = "(select * from t tablesample (10 percent)) tablesample (10 percent)";
+        assert_eq!(rows_in(&mut session, &format!("select count(*) < 100 from {twice}")), ["true"]);
         let joined = "select count(*) = 3 from t x tablesample (3 rows) join t y on x.n = y.n";
         assert_eq!(rows_in(&mut session, joined), ["true"]);
         session.run("create view v as select * from t tablesample (7 rows)").expect("a view");
