@@ -176,10 +176,13 @@ mod tests {
         assert_eq!(batch(to_wire(RunBatch::default())).unwrap(), RunBatch::default());
     }
 
+    /// The name of a field, and what makes it wrong.
+    type Spoilt = (&'static str, fn(&mut wire::RunSpan));
+
     #[test]
     fn a_run_that_is_not_what_it_should_be_is_refused_by_its_field() {
         let wire = || to_wire(RunBatch { spans: vec![told(RunOutcome::Failed)], ..RunBatch::default() });
-        let spoil: [(&str, fn(&mut wire::RunSpan)); 5] = [
+        let spoil: [Spoilt; 5] = [
             ("spans.task", |span| span.task = Bytes::new()),
             ("spans.owner", |span| span.owner = 0),
             ("spans.name", |span| span.name.push('x')),
