@@ -37,9 +37,9 @@ mod tests {
     use tharsis_protos::handshake::{Answer, Role};
     use tharsis_types::{Failure, FailureKind};
 
-    /// The hello of a driver as a program of this release sends it, byte by byte: magic, version 17, process
+    /// The hello of a driver as a program of this release sends it, byte by byte: magic, version 18, process
     /// 42, the role, an empty table of functions. Whoever changes it raises the version and adds the new one.
-    const DRIVER_17: &[u8] = b"THARSIS\x02\x11\x2a\x00\x01a\x01b\x02/p\x64\x00\x00";
+    const DRIVER_18: &[u8] = b"THARSIS\x02\x12\x2a\x00\x01a\x01b\x02/p\x64\x00\x00";
 
     #[test]
     fn the_hello_of_this_release_is_read_from_its_bytes() {
@@ -52,18 +52,20 @@ mod tests {
         };
         let expected =
             Hello { magic: HELLO_MAGIC, version: PROTOCOL_VERSION, pid: 42, role, functions: Vec::new() };
-        assert_eq!(read(DRIVER_17), Ok(expected));
+        assert_eq!(read(DRIVER_18), Ok(expected));
     }
 
-    /// Of former releases: 16, whose nodes did not note the terms of jobs; 15, whose workers did not say
-    /// which question they answer; 14, whose nodes told no addresses of members; 13, whose drivers heard
-    /// nothing of how many calls they may send and whose calls did not say of which run of their worker they
-    /// are; 12, whose records of calls had no names; 11, whose driver had no quota; and one that is cut off
-    /// behind its version. Of a later one: 300, with a role that does not exist yet.
+    /// Of former releases: 17, whose nodes told nothing of runs; 16, whose nodes did not note the terms of
+    /// jobs; 15, whose workers did not say which question they answer; 14, whose nodes told no addresses of
+    /// members; 13, whose drivers heard nothing of how many calls they may send and whose calls did not say
+    /// of which run of their worker they are; 12, whose records of calls had no names; 11, whose driver had
+    /// no quota; and one that is cut off behind its version. Of a later one: 300, with a role that does not
+    /// exist yet.
     #[test]
     fn clients_of_other_releases_are_told_so_whatever_follows() {
         for (frame, version) in [
-            (&b"THARSIS\x02\x10\x2a\x00\x01a\x01b\x02/p\x64\x00\x00"[..], 16),
+            (&b"THARSIS\x02\x11\x2a\x00\x01a\x01b\x02/p\x64\x00\x00"[..], 17),
+            (b"THARSIS\x02\x10\x2a\x00\x01a\x01b\x02/p\x64\x00\x00", 16),
             (b"THARSIS\x02\x0f\x2a\x00\x01a\x01b\x02/p\x64\x00\x00", 15),
             (b"THARSIS\x02\x0e\x2a\x00\x01a\x01b\x02/p\x64\x00\x00", 14),
             (b"THARSIS\x02\x0d\x2a\x00\x01a\x01b\x02/p\x64\x00\x00", 13),
@@ -74,7 +76,7 @@ mod tests {
         ] {
             assert_eq!(read(frame), Err(Unread::OtherVersion(version)));
         }
-        for noise in [&b""[..], b"GET / HTTP/1.1", b"THARSIS\x02", b"THARSIS\x02\x11\x2a\x63"] {
+        for noise in [&b""[..], b"GET / HTTP/1.1", b"THARSIS\x02", b"THARSIS\x02\x12\x2a\x63"] {
             assert!(matches!(read(noise), Err(Unread::NoHello(_))), "{noise:?}");
         }
     }
