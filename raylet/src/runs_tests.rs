@@ -116,7 +116,7 @@ fn a_reader_gets_all_that_had_ended_when_it_came_in_pages() {
     assert_eq!((found.len(), pages), (1, 3));
     assert_eq!(read(&book, &RunQuery { job: Some(JobId(2)), ..RunQuery::default() }, 0).0.len(), 0);
     assert_eq!(read(&book, &RunQuery { job: Some(JobId(1)), ..RunQuery::default() }, count - 9).0.len(), 10);
-    // What ends between two pages is not in the next one.
+    // A run that ends between two pages is not in the next one.
     let (first, place) = book.page(&RunQuery::default(), 0, None);
     let class = class("f");
     book.ended(count + 1, &item(count, &class, None), 7, 1, RunOutcome::Crashed);

@@ -33,7 +33,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// The node.
+    /// The number of the node.
     pub fn node(&self) -> u64 {
         match self {
             Target::Own(node, _) | Target::Other(node, _) => *node,

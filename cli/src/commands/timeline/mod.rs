@@ -67,7 +67,7 @@ pub fn run(asked: &TimelineArgs) -> Result<()> {
     }
 }
 
-/// What the nodes and the control store tell. A node that does not is warned about.
+/// Asks the nodes and the control store. A node that does not answer is warned about.
 async fn gather_all(
     asked: &TimelineArgs,
     settings: &Settings,

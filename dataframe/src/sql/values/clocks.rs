@@ -71,7 +71,7 @@ pub(in crate::sql) fn values_of(part: &mut Expr) -> [Vec<&mut Expr>; 2] {
                 name if is_of_one_type(name) => 0,
                 _ => return [Vec::new(), Vec::new()],
             };
-            // What stands between the elements of a text is none of them.
+            // A separator between the elements of a text is none of them.
             let has_elements = call.func.name() != "array_to_string";
             let args = call.args.iter_mut().skip(others);
             args.flat_map(|value| if has_elements { elements(value) } else { vec![value] }).collect()

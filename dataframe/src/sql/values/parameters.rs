@@ -23,7 +23,7 @@ pub(in crate::sql) struct Parameters(HashMap<String, Vec<(usize, DataType)>>);
 pub(in crate::sql) type Noted = (String, Option<Vec<(usize, DataType)>>);
 
 impl Parameters {
-    /// What a statement changes here when it has run.
+    /// The types of parameters to note or to forget when this statement has run.
     ///
     /// # Errors
     /// `ValueError` for one that executes another one with values that do not fit.
