@@ -1,5 +1,6 @@
 //! Forms of statements that are written in another way before the rest looks at them.
 
+use super::any_lists::write_lists;
 use super::calls::write_calls;
 use super::distinct_from::end_operands;
 use super::joins;
@@ -33,6 +34,7 @@ pub(in crate::sql) fn write_forms(statement: &mut (impl Visit + VisitMut), doubl
     write_labels(statement);
     write_tags(statement, doubles);
     write_calls(statement);
+    write_lists(statement);
     Ok(())
 }
 

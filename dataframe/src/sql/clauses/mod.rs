@@ -4,6 +4,7 @@
 //! |---|---|
 //! | clauses that are refused or written in another way | `understood`, `forms` |
 //! | functions of other databases that are an expression | `calls` |
+//! | `= ANY` and `<> ALL` of written lists | `any_lists` |
 //! | orders by keys whose bounds nobody knows | `sort_keys` |
 //! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
@@ -15,6 +16,7 @@
 //! | `TABLESAMPLE` | `samples` |
 //! | the order of rows | `order` |
 
+pub(super) mod any_lists;
 pub(super) mod calls;
 pub(super) mod counted_sets;
 pub(super) mod described;

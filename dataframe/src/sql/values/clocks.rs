@@ -215,7 +215,6 @@ mod tests {
                 "@ = any([ts, m])",
                 "array_position([ts, m], @) = 2",
                 "m = any([date '2024-01-01', @])",
-                "array_position([date '2024-01-01', @], m) = 2",
                 "(select count(*) from t x join t y on x.ts > y.d and x.m = y.@) = 1",
                 "(select count(*) from t x where x.ts >= @) = 1",
             ] {

@@ -513,7 +513,7 @@ mod tests {
         let mut session = session();
         for (query, what) in [
             ("select array_sort(array_agg(i)) from t", "array_sort"),
-            ("select interval '1 day' = any([interval '24 hours'])", "array_has"),
+            ("select array_has([interval '24 hours'], interval '1 day')", "array_has"),
             ("select [i] = [i] from t", "comparison"),
             ("select count(*) from t group by rollup (i)", "ROLLUP"),
             ("select array_agg(distinct i) from t", "array_agg(DISTINCT"),
