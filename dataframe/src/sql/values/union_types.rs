@@ -9,7 +9,7 @@ use super::moment_types::check_days;
 use super::sides_with_moments::{below_distinct, is_set_operation, joined, types_of, united};
 use super::union_literals::with_literals;
 use super::union_names::with_names;
-use super::untyped_sides::check_parameters;
+use super::untyped_sides::{check_parameters, parameter};
 use crate::error::Result;
 use crate::sql::plans::with_casts;
 use crate::value::is_text;
@@ -129,11 +129,21 @@ fn with_types(node: LogicalPlan) -> EngineResult<Transformed<LogicalPlan>> {
         of_all(&types.collect::<Option<Vec<&DataType>>>()?)
     });
     let meant: Vec<Option<DataType>> = meant.collect();
+    let of_others = (0..schema.fields().len()).map(|column| {
+        let types = sides.iter().filter_map(|side| side.get(column)?.as_ref());
+        of_all(&types.collect::<Vec<&DataType>>())
+    });
+    let of_others: Vec<Option<DataType>> = of_others.collect();
     let mut with_casts = Vec::new();
     for (side, types) in inputs.into_iter().zip(sides) {
         let own = types_of(&side);
-        let to = types.into_iter().zip(own).zip(&meant).map(|((dtype, own), meant)| {
-            let (dtype, meant) = (dtype?, meant.as_ref()?);
+        let to = types.into_iter().zip(own).zip(meant.iter().zip(&of_others)).enumerate();
+        let to = to.map(|(column, ((dtype, own), (meant, of_others)))| {
+            let Some(dtype) = dtype else {
+                // The library finds no type for a parameter that stands alone.
+                return of_others.clone().filter(|_| parameter(&side, column).is_some());
+            };
+            let meant = meant.as_ref()?;
             let is_other = own.is_some_and(|own| own != dtype);
             if dtype.is_decimal() && meant.is_floating() {
                 Some(meant.clone())

@@ -18,10 +18,11 @@ pub(in crate::sql) fn check_parameters(
         // Columns that have a type are not looked for in all sides of a side.
         for (column, _) in own.iter().enumerate().filter(|(_, dtype)| dtype.is_none()) {
             let others = types.iter().enumerate().filter(|(other, _)| *other != at);
-            let mut known = others.filter_map(|(_, types)| types.get(column)?.as_ref());
+            let known = others.filter_map(|(_, types)| types.get(column)?.as_ref());
+            let known: Vec<&DataType> = known.filter(|dtype| !dtype.is_null()).collect();
             // Those of all sides are cast to the type of the first one.
-            let may_be_cut = known.any(|dtype| may_cut(dtype) || (at == 0 && !dtype.is_null()));
-            if let Some(name) = parameter(side, column).filter(|_| may_be_cut) {
+            let is_kept = at != 0 && !known.is_empty() && !known.into_iter().any(may_cut);
+            if let Some(name) = parameter(side, column).filter(|_| !is_kept) {
                 return Err(Error::Type(format!(
                     "the type of {name} in a side of UNION is not known: declare it, as in prepare p(double), \
                      or write a cast such as {name}::double"
@@ -35,11 +36,11 @@ pub(in crate::sql) fn check_parameters(
 /// Whether values of other types may lose something in this one. All have a text, and numbers beside floats
 /// are floats in any case.
 fn may_cut(dtype: &DataType) -> bool {
-    !(dtype.is_null() || is_text(dtype) || *dtype == DataType::Float64)
+    !is_text(dtype) && *dtype != DataType::Float64
 }
 
 /// The name of the parameter without a type that a column is.
-fn parameter(mut rows: &LogicalPlan, mut at: usize) -> Option<&str> {
+pub(super) fn parameter(mut rows: &LogicalPlan, mut at: usize) -> Option<&str> {
     loop {
         rows = match rows {
             LogicalPlan::Projection(made) => {
@@ -82,6 +83,8 @@ mod tests {
             "select $1 as x union all select 'a'",
             "select 1 as x union all select distinct $1",
             "select 1 as x union all select y from (select $1 as y) s",
+            "select null as x union all select $1",
+            "select $1 as x union all select $2",
         ] {
             let error = session.run(&format!("prepare p as {query}")).expect_err(query);
             assert_eq!(error.class(), "TypeError", "{query}: {error}");
