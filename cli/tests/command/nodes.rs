@@ -148,8 +148,8 @@ fn control_store_and_nodes_are_started_apart() {
 #[test]
 fn a_node_that_is_asked_while_it_ends_warns_of_nobody() {
     let home = Home::new();
-    let socket = home.path("node.sock");
-    let node = home.spawn([&["node", "--head", "--socket", &home.text("node.sock")], &SMALL[..]].concat());
+    let socket = home.path("a/node.sock");
+    let node = home.spawn([&["node", "--head", "--socket", &home.text("a/node.sock")], &SMALL[..]].concat());
     let ask = || observe::ask(&socket, Question::Status).is_ok();
     await_that("the node answers", ask);
     let ended = std::thread::scope(|scope| {
