@@ -9,6 +9,8 @@ mod dep_info;
 pub mod format;
 pub mod lint;
 pub mod protos;
+pub mod publish;
+pub mod release;
 pub mod scan;
 pub mod test;
 

@@ -4,8 +4,9 @@
 //! with. `commits` checks the messages of commits, and `hooks` has git call it before it makes one. `fmt`
 //! formats the code and its comments, or with `--check` says whether it is formatted. `protos` writes the
 //! generated code of `tharsis-protos` from its .proto files; with `--check` it only says whether what is
-//! checked in is what it would write. `test` runs the tests. It starts this program twice more: as the
-//! compiler of the workspace's crates, and as the one who clears up when it is interrupted.
+//! checked in is what it would write. `release` builds the files of a release, and `publish` gives the crates
+//! to the registry, or tries it. `test` runs the tests. It starts this program twice more: as the compiler of
+//! the workspace's crates, and as the one who clears up when it is interrupted.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "errors are for the person who runs a chore")]
@@ -51,6 +52,10 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Pack the crates and build them from their packages, as the registry takes them, or upload them
+    Publish(xtask::publish::Options),
+    /// Build the files of a release for this machine: archives of programs, lists of their parts, sums
+    Release(xtask::release::Options),
     /// Run the tests
     Test(xtask::test::Options),
     /// End what is left of a run of the tests when it has ended
@@ -93,6 +98,8 @@ fn run(chore: Chore) -> anyhow::Result<()> {
         Chore::Fmt { check } => xtask::format::run(check),
         Chore::Hooks => xtask::commits::install_hook(&xtask::root()),
         Chore::Protos { check } => xtask::protos::run(check),
+        Chore::Publish(options) => xtask::publish::run(&xtask::root(), &options),
+        Chore::Release(options) => xtask::release::run(&xtask::root(), &options),
         Chore::Test(options) => xtask::test::run(&options),
         Chore::Watch { run, scratch } => {
             xtask::test::watch(&run, &scratch);

@@ -17,6 +17,7 @@ mod modules;
 mod orphans;
 mod pages;
 mod programs;
+mod publication;
 mod release;
 mod unified;
 
