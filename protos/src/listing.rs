@@ -319,6 +319,26 @@ mod tests {
         assert!(!filter(false).accepts("running") && filter(false).accepts(""));
     }
 
+    /// Readers of `--json` count on them (`docs/compatibility.md`): others may come, none may go.
+    #[test]
+    fn names_of_columns_stay() {
+        let lists = [
+            (TaskColumn::NAMES, "task name state job attempt age_ms owner node worker call_site"),
+            (ActorColumn::NAMES, "actor name state job node restarts detached age_ms call_site"),
+            (GraphColumn::NAMES, "graph state job steps waiting started ended failed"),
+            (
+                GroupColumn::NAMES,
+                "group name state job detached age_ms strategy bundles placed resources nodes reason",
+            ),
+            (WorkerColumn::NAMES, "worker pid job state task name age_ms in_line"),
+            (JobColumn::NAMES, "job name namespace driver_pid program workers tasks running"),
+        ];
+        for (names, promised) in lists {
+            let gone: Vec<&str> = promised.split(' ').filter(|name| !names.contains(name)).collect();
+            assert!(gone.is_empty(), "{gone:?} of {names:?}");
+        }
+    }
+
     #[test]
     fn a_table_that_is_too_long_loses_its_last_rows_and_counts_them() {
         let mut table = Table::new(1, &["n"]);

@@ -177,4 +177,28 @@ mod tests {
         }
         assert_eq!(NodeRow::default().cpus(), 0.0);
     }
+
+    /// Readers of `--json` count on them (`docs/compatibility.md`): others may come, none may go.
+    #[test]
+    fn names_of_fields_stay() {
+        fn hold(row: &impl Serialize, names: &str) {
+            let row = serde_json::to_value(row).unwrap();
+            let gone: Vec<&str> = names.split(' ').filter(|name| row.get(*name).is_none()).collect();
+            assert!(gone.is_empty(), "{gone:?} of {row}");
+        }
+        hold(
+            &Report::default(),
+            "node pid address control is_head nodes store spill_quota_bytes sent_bytes object_count task_count \
+             running_count worker_count driver_count pending",
+        );
+        hold(&NodeRow::default(), "node address total free labels is_draining");
+        hold(
+            &StoreRow::default(),
+            "used_bytes capacity_bytes object_count pinned_count spilled_count spilled_bytes annex_used_bytes \
+             annex_capacity_bytes",
+        );
+        hold(&PendingRow::default(), "name resources count reason task");
+        hold(&Story::default(), "node pid present past");
+        hold(&PastRow::default(), "ago_ns what");
+    }
 }
