@@ -1,10 +1,16 @@
-//! The Containerfile: no shell in the image, a user that is not root, the release that the workspace needs.
+//! The files of images: no shell in the image, a user that is not root, the release that the workspace needs,
+//! and one image, whether of the sources or of a release.
 
 use crate::root;
 
-/// The instructions of the file, with their lines joined.
+/// The instructions of the file that builds the program.
 fn instructions() -> Vec<(String, String)> {
-    let text = std::fs::read_to_string(root().join("deploy/container/Containerfile")).unwrap();
+    instructions_of("Containerfile")
+}
+
+/// The instructions of a file, with their lines joined.
+fn instructions_of(file: &str) -> Vec<(String, String)> {
+    let text = std::fs::read_to_string(root().join("deploy/container").join(file)).unwrap();
     let joined = text.replace("\\\n", " ");
     let lines = joined.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
@@ -50,4 +56,25 @@ fn the_program_is_built_with_the_release_that_the_workspace_needs() {
     let build = instructions().into_iter().find(|(name, text)| name == "RUN" && text.contains("cargo build"));
     let (_, build) = build.unwrap();
     assert!(build.contains("--locked") && build.contains("--package tharsis-cli --bin tharsis"), "{build}");
+}
+
+#[test]
+fn the_image_of_a_release_is_that_of_the_sources() {
+    // The place of a file in the image, whatever stage it comes from.
+    let last_stage = |file: &str| {
+        let all = instructions_of(file);
+        let begin = all.iter().rposition(|(name, _)| name == "FROM").unwrap();
+        let place = |(name, text): &(String, String)| {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let of_copy = words.iter().filter(|word| word.starts_with("--chown=")).chain(words.last());
+            let text = of_copy.copied().collect::<Vec<_>>().join(" ");
+            (name.clone(), if name == "COPY" { text } else { words.join(" ") })
+        };
+        all[begin..].iter().map(place).collect::<Vec<_>>()
+    };
+    let mut released = last_stage("Containerfile.release");
+    let notices = ("COPY".to_owned(), "/usr/share/doc/tharsis".to_owned());
+    let at = released.iter().position(|one| *one == notices).expect("the notices of what is in the program");
+    released.remove(at);
+    assert_eq!(released, last_stage("Containerfile"));
 }
