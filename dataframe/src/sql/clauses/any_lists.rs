@@ -1,7 +1,8 @@
 //! `= ANY` and `<> ALL` of a list that is written as such, which are `IN` and `NOT IN` of its elements.
 //!
-//! The library makes a list of one type of the elements, before it looks at the value beside them: a moment had
-//! no place in a list of days. It also takes a missing element for one that differs, where SQL does not know.
+//! The library makes a list of one type of the elements, before it looks at the value beside them: a moment
+//! had no place in a list of days. It also takes a missing element for one that differs, where SQL does not
+//! know.
 
 use datafusion::logical_expr::sqlparser::ast::{BinaryOperator, Expr, Value, VisitMut, VisitorMut};
 use std::ops::ControlFlow;
