@@ -463,6 +463,9 @@ pub enum Operation {
         into: Extent,
         /// Bytes from the start that are there already.
         done_bytes: u64,
+        /// Number of the copy of these bytes at that node. If it has another one now, or if this is 0, a
+        /// result is read from the start: it may have been made twice, with different bytes.
+        copy: u64,
     },
     /// Read the memory of the workers within this time, and report it even if nothing changed.
     ReadMemory {

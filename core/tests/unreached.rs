@@ -80,8 +80,8 @@ fn pass(host: &mut Host, living: &[NodeId]) -> Vec<Action> {
 }
 
 fn interrupted(n: u64, done_bytes: u64) -> Event {
-    let cause = "cut".to_owned();
-    Event::PullInterrupted(Interrupted { object: object(n), from: FIRST, done_bytes, cause })
+    let (copy, cause) = (0, "cut".to_owned());
+    Event::PullInterrupted(Interrupted { object: object(n), from: FIRST, done_bytes, copy, cause })
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn an_own_value_behind_a_cut_is_neither_lost_nor_freed_when_another_copy_goes() 
     let said = host.feed(Event::Fetch { client: DRIVER, token: 40, reference: RefId { object, owner: ME } });
     assert!(reads_from(&said, maker), "{said:?}");
     host.hear(SECOND, Message::HolderRemoved { object });
-    let ended = Interrupted { object, from: maker, done_bytes: 0, cause: "cut".to_owned() };
+    let ended = Interrupted { object, from: maker, done_bytes: 0, copy: 0, cause: "cut".to_owned() };
     let said = host.feed(Event::PullInterrupted(ended));
     assert!(!is_told(&said) && !reads_from(&said, SECOND), "{said:?}");
     assert!(!host.sent.contains(&Message::ObjectFree { object }), "{:?}", host.sent);
@@ -276,7 +276,8 @@ fn a_reader_that_a_holder_names_and_that_is_not_reached_says_nothing_of_the_hold
     let said = host.hear(SECOND, Message::ReadReply { object: object(1), turn: Turn::Now });
     assert!(reads_from(&said, SECOND), "{said:?}");
     host.sent.clear();
-    let ended = Interrupted { object: object(1), from: SECOND, done_bytes: 100, cause: "cut".to_owned() };
+    let (done_bytes, copy, cause) = (100, 0, "cut".to_owned());
+    let ended = Interrupted { object: object(1), from: SECOND, done_bytes, copy, cause };
     host.feed(Event::PullInterrupted(ended));
     let again = Message::ReadRequest { object: object(1), sent: false, failed_at: Some(SECOND) };
     assert!(host.sent.contains(&again), "{:?}", host.sent);
@@ -324,4 +325,34 @@ fn what_has_come_before_a_cut_is_kept_for_the_next_try_at_once() {
     assert!(said.iter().any(goes_on), "{said:?}");
     let said = host.feed(interrupted(1, 48));
     assert!(!reads_from(&said, FIRST), "nothing has come this time: {said:?}");
+}
+
+/// The link to its holder breaks each time, and each time a part more has come.
+#[test]
+fn a_result_goes_on_with_the_copy_of_which_it_has_a_part() {
+    let mut host = host();
+    let object = ObjectId::output(TaskId::root(JobId(1)).child(1), 0);
+    let reference = RefId { object, owner: OWNER };
+    host.feed(Event::Held { client: DRIVER, token: 1, reference });
+    host.feed(Event::Fetch { client: DRIVER, token: 1, reference });
+    let state = RemoteState::Stored { len: SMALL, holders: vec![FIRST, SECOND] };
+    let told = host.hear(OWNER, Message::ObjectState { object, state, nested: Vec::new() });
+    let (first, other) = if reads_from(&told, FIRST) { (FIRST, SECOND) } else { (SECOND, FIRST) };
+    assert!(reads_from(&told, first), "{told:?}");
+    let mut broken = |done_bytes: u64, copy: u64| {
+        let cause = "cut".to_owned();
+        host.feed(Event::PullInterrupted(Interrupted { object, from: first, done_bytes, copy, cause }))
+    };
+    let goes_on = |said: &[Action], node: NodeId, done: u64, number: u64| {
+        said.iter().any(|action| {
+            matches!(action, Action::Do(Operation::Pull { from, done_bytes, copy, .. })
+                if (*from, *done_bytes, *copy) == (node, done, number))
+        })
+    };
+    for done_bytes in [16, 32, 48] {
+        let said = broken(done_bytes, 5);
+        assert!(goes_on(&said, first, done_bytes, 5), "{said:?}");
+    }
+    let said = broken(48, 5);
+    assert!(goes_on(&said, other, 0, 0), "nothing came, and that one has another copy: {said:?}");
 }

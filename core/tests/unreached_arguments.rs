@@ -66,7 +66,8 @@ fn pass(host: &mut Host) -> Vec<Action> {
 
 fn interrupt(host: &mut Host) {
     let (object, cause) = (argument().object, "cut".to_owned());
-    host.feed(Event::PullInterrupted(Interrupted { object, from: HOLDER, done_bytes: 0, cause }));
+    let ended = Interrupted { object, from: HOLDER, done_bytes: 0, copy: 0, cause };
+    host.feed(Event::PullInterrupted(ended));
 }
 
 /// The times that pass until the argument is read again.

@@ -2,6 +2,7 @@
 
 use crate::annex::Blocks;
 use crate::cluster::Cluster;
+use crate::cluster::reads::Job;
 use crate::inbox::{Inbox, Input};
 use crate::local::FinishJob;
 use crate::pressure::MemoryWatch;
@@ -180,8 +181,8 @@ impl Effects {
             Operation::Leave => {}
             // The allocator need not keep the memory.
             Operation::MemoryFreed => (self.give_back_memory)(),
-            Operation::Pull { object, from, into, done_bytes } => {
-                self.pull(*object, *from, *into, *done_bytes);
+            Operation::Pull { object, from, into, done_bytes, copy } => {
+                self.pull(Job::new(*object, *from, *into, *done_bytes, *copy));
             }
             Operation::ReadMemory { within_ms } => {
                 // There is no watch if the workers are threads.
@@ -236,10 +237,11 @@ impl Effects {
         }
     }
 
-    fn pull(&self, object: ObjectId, from: NodeId, into: Extent, done_bytes: u64) {
+    fn pull(&self, job: Job) {
         match &self.cluster {
-            Some(cluster) => cluster.pull(object, from, into, done_bytes),
+            Some(cluster) => cluster.pull(job),
             None => {
+                let Job { object, from, done_bytes, .. } = job;
                 let cause = "this node is alone".to_owned();
                 self.inbox.put(Input::Event(Event::PullFailed { object, from, done_bytes, cause }));
             }

@@ -242,17 +242,18 @@ impl Engine {
 
     fn input(&mut self, now: Now, input: Input) {
         match input {
-            Input::Event(event) => match event {
-                Event::ClientGone { client, remains, failure } => {
-                    self.client_gone(now, client, remains, failure)
-                }
-                event => self.node.handle(now, event, &mut self.actions),
-            },
+            Input::Event(Event::ClientGone { client, remains, failure }) => {
+                self.client_gone(now, client, remains, failure)
+            }
+            Input::Event(event) => self.node.handle(now, event, &mut self.actions),
             Input::AreOver { objects, reply } => {
                 // Whoever asks may be gone.
                 let _gone = reply.send(objects.iter().map(|object| self.node.is_over(*object)).collect());
             }
             Input::Connected { index, port, event } => self.connected(now, index, *port, event),
+            Input::CopyNumber { object, reply } => {
+                let _gone = reply.send(self.node.copy_number(object));
+            }
             Input::Drain { within } => self.begin_drain(now, within),
             Input::JobsOfOthers { reply } => {
                 let _gone = reply.send(self.node.jobs_of_others().into_iter().collect());
@@ -263,9 +264,7 @@ impl Engine {
                 let (ports, registry) = (self.ports.iter().flatten(), self.effects.registry());
                 let _gone = reply.send(lists::table(now, &self.node, ports, registry, &listing));
             }
-            Input::Log { job, pid, stderr, text, room: _occupied } => {
-                self.pass_on(job, pid, stderr, &text);
-            }
+            Input::Log { job, pid, stderr, text, room: _occupied } => self.pass_on(job, pid, stderr, &text),
             Input::Metrics { reply } => {
                 // The scraper may have gone.
                 let _gone = reply.send(self.counts());

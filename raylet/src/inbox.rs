@@ -51,6 +51,13 @@ pub enum Input {
         /// The event that tells the machine of it.
         event: Event,
     },
+    /// Another node reads an object, and wants the number of the copy here.
+    CopyNumber {
+        /// The object.
+        object: ObjectId,
+        /// Takes the answer.
+        reply: SyncSender<Option<u64>>,
+    },
     /// The node is to leave without loss.
     Drain {
         /// It leaves after this time, whatever is left.

@@ -93,6 +93,15 @@ impl CopyOwners {
     }
 }
 
+impl Node {
+    /// Number of the copy of an object that another node would read here. A result may be made again with
+    /// other bytes: whoever has read a part of it goes on if the number is the same. Numbers begin at 1.
+    #[must_use]
+    pub fn copy_number(&self, object: ObjectId) -> Option<u64> {
+        self.store.copy_number(object)
+    }
+}
+
 /// Copies that come.
 impl Node {
     pub(super) fn pull_done(&mut self, object: ObjectId, out: &mut Vec<Action>) {

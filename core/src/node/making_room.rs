@@ -7,6 +7,7 @@
 
 use super::Node;
 use super::room::{RoomWaiter, StalledPull};
+use super::transfers::Part;
 use crate::Now;
 use crate::event::{Action, Operation, Record};
 use std::sync::Arc;
@@ -93,8 +94,8 @@ impl Node {
             // The object was written here meanwhile.
             return self.pull_done(object, out);
         }
-        if let Some((into, done_bytes)) = self.transfers.take_begun(object) {
-            return self.begin_transfer(object, from, into, done_bytes, out);
+        if let Some((into, part)) = self.transfers.take_begun(object) {
+            return self.begin_transfer(object, from, into, part, out);
         }
         let mut evicted = Vec::new();
         let received = self.store.receive(object, len, &mut evicted);
@@ -102,7 +103,7 @@ impl Node {
         self.evicted(&evicted);
         match received {
             Ok(into) if from == self.id => out.push(Action::Do(Operation::Restore { object, into })),
-            Ok(into) => self.begin_transfer(object, from, into, 0, out),
+            Ok(into) => self.begin_transfer(object, from, into, Part::default(), out),
             Err(failure)
                 if failure.kind == FailureKind::StoreFull
                     && self.now < patience.until

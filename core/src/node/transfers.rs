@@ -16,6 +16,8 @@
 //! is not reached. One that is reached answers at once, unless it waits for the object itself.
 //!
 //! A holder that names others has the object: nothing that these say or send counts against its copy.
+//!
+//! A transfer that broke off goes on with the bytes that are there ([`Part`]).
 
 use super::Node;
 use crate::event::{Action, Operation};
@@ -49,11 +51,40 @@ const READER_BYTES: u64 = 64 * MIB as u64;
 enum Effect {
     /// No node is left to ask: the transfer from this holder has failed. If it `is_interrupted`, nobody says
     /// that the object is not there.
-    Failed { object: ObjectId, holder: NodeId, done_bytes: u64, is_interrupted: bool },
+    Failed { object: ObjectId, holder: NodeId, part: Part, is_interrupted: bool },
     /// Read the rest of an object from a node.
-    Read { object: ObjectId, from: NodeId, into: Extent, done_bytes: u64 },
+    Read { object: ObjectId, from: NodeId, into: Extent, part: Part },
     /// Send a message.
     Send { to: NodeId, message: Message },
+}
+
+/// The beginning of an object that has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Part {
+    bytes: u64,
+    /// The copy of which it is, by its node and its number there, unless all copies have the same bytes.
+    copy: Option<(NodeId, u64)>,
+}
+
+impl Part {
+    /// Bytes that have come from a node. A value that was put is the same on all nodes. A result may have
+    /// been made twice, with different bytes: those of a copy without a number are of no use.
+    fn of(object: ObjectId, from: NodeId, bytes: u64, copy: u64) -> Self {
+        match copy {
+            _ if object.is_put() => Self { bytes, copy: None },
+            0 => Self::default(),
+            _ => Self { bytes, copy: Some((from, copy)) },
+        }
+    }
+
+    /// The bytes with which a node can go on, and the number of its copy of which they must be, or 0.
+    fn at(self, node: NodeId) -> (u64, u64) {
+        match self.copy {
+            None => (self.bytes, 0),
+            Some((holder, copy)) if holder == node => (self.bytes, copy),
+            Some(_) => (0, 0),
+        }
+    }
 }
 
 /// Large objects that are read here, and those that others read from here.
@@ -63,8 +94,8 @@ pub(super) struct Transfers {
     asked: IdMap<ObjectId, Asked>,
     /// Objects that are being read, with the answers that allowed it.
     read_from: IdMap<ObjectId, Asked>,
-    /// Interrupted transfers: the partial extent, and the number of bytes received from the start.
-    begun: IdMap<ObjectId, (Extent, u64)>,
+    /// Interrupted transfers: the partial extent, and the part that was received.
+    begun: IdMap<ObjectId, (Extent, Part)>,
     /// Nodes that read from here.
     relay: Relay,
     journal: Journal,
@@ -74,8 +105,8 @@ pub(super) struct Transfers {
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     into: Extent,
-    /// Bytes from the start that are there already.
-    done_bytes: u64,
+    /// The part that is there already.
+    part: Part,
     /// The holder that was asked first.
     holder: NodeId,
     asks: u8,
@@ -110,17 +141,10 @@ impl Transfers {
     }
 
     /// Asks the holder of a large object for it.
-    fn begin(
-        &mut self,
-        object: ObjectId,
-        holder: NodeId,
-        into: Extent,
-        done_bytes: u64,
-        out: &mut Vec<Effect>,
-    ) {
+    fn begin(&mut self, object: ObjectId, holder: NodeId, into: Extent, part: Part, out: &mut Vec<Effect>) {
         assert!(!self.read_from.contains_key(&object), "{object} is being read already");
         let until = self.journal.now() + ANSWER_WAIT;
-        let asked = Asked { into, done_bytes, holder, asks: 1, hops: 0, last: holder, until };
+        let asked = Asked { into, part, holder, asks: 1, hops: 0, last: holder, until };
         let before = self.asked.insert(object, asked);
         assert!(before.is_none(), "{object} is asked for twice");
         self.journal.note(About::Object(object), Fact::ReadAsked(holder));
@@ -147,8 +171,8 @@ impl Transfers {
                 let before = self.read_from.insert(object, asked);
                 assert!(before.is_none(), "{object} is read from two nodes");
                 self.journal.note(About::Object(object), Fact::ReadBegun(from));
-                let Asked { into, done_bytes, .. } = asked;
-                out.push(Effect::Read { object, from, into, done_bytes });
+                let Asked { into, part, .. } = asked;
+                out.push(Effect::Read { object, from, into, part });
             }
             (Some(asked), Turn::At(next)) if is_member(next) && asked.hops < HOPS_MAX => {
                 let until = self.journal.now() + READER_WAIT * (1 + asked.into.len / READER_BYTES);
@@ -182,13 +206,13 @@ impl Transfers {
         out: &mut Vec<Effect>,
     ) {
         let Some(asked) = self.asked.get(&object).copied() else { return };
-        let Asked { holder, last, asks, done_bytes, .. } = asked;
+        let Asked { holder, last, asks, part, .. } = asked;
         if last == holder || asks >= ASKS_MAX || !is_member(holder) {
             self.asked.remove(&object);
             self.tell_waiting(object, false, out);
             // A holder that names others has the object, whatever these say.
             let is_interrupted = is_member(holder) && (is_late || last != holder);
-            return out.push(Effect::Failed { object, holder, done_bytes, is_interrupted });
+            return out.push(Effect::Failed { object, holder, part, is_interrupted });
         }
         let until = self.journal.now() + ANSWER_WAIT;
         self.asked.insert(object, Asked { last: holder, asks: asks + 1, hops: 0, until, ..asked });
@@ -206,7 +230,7 @@ impl Transfers {
     fn leave_reader(
         &mut self,
         object: ObjectId,
-        done_bytes: u64,
+        part: Part,
         is_member: impl Fn(NodeId) -> bool,
         out: &mut Vec<Effect>,
     ) -> bool {
@@ -216,7 +240,7 @@ impl Transfers {
         }
         self.read_from.remove(&object);
         out.push(Effect::Send { to: read.last, message: Message::ReadEnded { object } });
-        self.asked.insert(object, Asked { done_bytes, ..read });
+        self.asked.insert(object, Asked { part, ..read });
         self.ask_again(object, false, is_member, out);
         true
     }
@@ -290,14 +314,14 @@ impl Transfers {
     }
 
     /// Keeps an interrupted transfer: the next holder goes on where this one ended.
-    fn keep_begun(&mut self, object: ObjectId, into: Extent, done_bytes: u64) {
-        assert!(done_bytes <= into.len, "more of {object} has come than there is");
-        let before = self.begun.insert(object, (into, done_bytes));
+    fn keep_begun(&mut self, object: ObjectId, into: Extent, part: Part) {
+        assert!(part.bytes <= into.len, "more of {object} has come than there is");
+        let before = self.begun.insert(object, (into, part));
         assert!(before.is_none(), "{object} broke off twice");
     }
 
-    /// The location of an object whose transfer was interrupted, and the number of bytes that are there.
-    pub(super) fn take_begun(&mut self, object: ObjectId) -> Option<(Extent, u64)> {
+    /// The location of an object whose transfer was interrupted, and the part that is there.
+    pub(super) fn take_begun(&mut self, object: ObjectId) -> Option<(Extent, Part)> {
         self.begun.remove(&object)
     }
 
@@ -332,15 +356,16 @@ impl Node {
         change(&mut self.transfers, &|node| node != me && view.knows(node), &mut effects);
         for effect in effects {
             match effect {
-                Effect::Failed { object, holder, done_bytes, is_interrupted: true } => {
-                    self.not_answered(object, holder, done_bytes, out)
+                Effect::Failed { object, holder, part, is_interrupted: true } => {
+                    self.not_answered(object, holder, part, out)
                 }
-                Effect::Failed { object, holder, done_bytes, is_interrupted: false } => {
+                Effect::Failed { object, holder, part, is_interrupted: false } => {
                     let cause = "neither it nor those that it named have it";
-                    self.pull_failed(object, holder, done_bytes, cause, out)
+                    self.pull_failed(object, holder, part.at(holder).0, cause, out)
                 }
-                Effect::Read { object, from, into, done_bytes } => {
-                    out.push(Action::Do(Operation::Pull { object, from, into, done_bytes }))
+                Effect::Read { object, from, into, part } => {
+                    let (done_bytes, copy) = part.at(from);
+                    out.push(Action::Do(Operation::Pull { object, from, into, done_bytes, copy }))
                 }
                 Effect::Send { to, message } => self.send(to, message),
             }
@@ -353,22 +378,22 @@ impl Node {
         object: ObjectId,
         holder: NodeId,
         into: Extent,
-        done_bytes: u64,
+        part: Part,
         out: &mut Vec<Action>,
     ) {
+        let (done_bytes, copy) = part.at(holder);
         if self.peers.silent_at(holder).is_some_and(|at| at <= self.now) {
-            return self.not_answered(object, holder, done_bytes, out);
+            return self.not_answered(object, holder, part, out);
         }
         if into.len < self.config.relay_bytes_min {
-            out.push(Action::Do(Operation::Pull { object, from: holder, into, done_bytes }));
-            return;
+            return out.push(Action::Do(Operation::Pull { object, from: holder, into, done_bytes, copy }));
         }
         if !self.view.knows(holder) {
             // It left while the transfer waited for room: it would never answer.
             return self.pull_failed(object, holder, done_bytes, "it is gone", out);
         }
         self.transfer_change(out, |transfers, _, effects| {
-            transfers.begin(object, holder, into, done_bytes, effects)
+            transfers.begin(object, holder, into, part, effects)
         });
     }
 
@@ -393,10 +418,8 @@ impl Node {
         });
     }
 
-    /// A transfer has failed, or a copy cannot be read back: the next holder is tried.
-    ///
-    /// A value that was put is the same on all holders, so the next one goes on where this one ended. A
-    /// result may have been made twice with different bytes, so it is read from the start.
+    /// A transfer has failed, or a copy cannot be read back: the next holder is tried. It goes on with a
+    /// value that was put where this one ended, and reads a result from the start.
     pub(super) fn pull_failed(
         &mut self,
         object: ObjectId,
@@ -405,15 +428,16 @@ impl Node {
         cause: &str,
         out: &mut Vec<Action>,
     ) {
-        if self.leaves_reader(object, done_bytes, out) {
+        let part = Part::of(object, from, done_bytes, 0);
+        if self.leaves_reader(object, part, out) {
             return;
         }
         if self.transfers.is_from_reader(object) {
             // The holder was asked often enough, and nobody says that its copy is gone.
-            let cause = cause.to_owned();
-            return self.pull_interrupted(Interrupted { object, from, done_bytes, cause }, out);
+            let (copy, cause) = (0, cause.to_owned());
+            return self.pull_interrupted(Interrupted { object, from, done_bytes, copy, cause }, out);
         }
-        self.transfer_broke_off(object, from, done_bytes, out);
+        self.transfer_broke_off(object, from, part, out);
         let cause = if from == self.id {
             self.copy_lost(object, out);
             format!("it could not be read back from disk: {cause}")
@@ -425,42 +449,43 @@ impl Node {
     }
 
     /// A transfer broke off, or never began, and says nothing of the copy at its source. What has come is
-    /// kept if the next holder is tried at once.
+    /// kept if a holder is tried at once: the next one for a value that was put, the same one for a result.
     pub(super) fn pull_interrupted(&mut self, ended: Interrupted, out: &mut Vec<Action>) {
-        let Interrupted { object, from, done_bytes, cause } = ended;
-        if self.leaves_reader(object, done_bytes, out) {
+        let Interrupted { object, from, done_bytes, copy, cause } = ended;
+        let part = Part::of(object, from, done_bytes, copy);
+        if self.leaves_reader(object, part, out) {
             return;
         }
-        self.transfer_broke_off(object, from, done_bytes, out);
+        self.transfer_broke_off(object, from, part, out);
         let cause = format!("it could not be read from node {from}: {cause}");
-        let ended = Interrupted { object, from, done_bytes, cause };
+        let ended = Interrupted { object, from, done_bytes, copy, cause };
         self.pull_change(out, |pulls, room, effects| pulls.interrupted(ended, room, effects));
         self.drop_begun(object);
     }
 
     /// A holder does not answer, or names others that do not send the object.
-    fn not_answered(&mut self, object: ObjectId, from: NodeId, done_bytes: u64, out: &mut Vec<Action>) {
+    fn not_answered(&mut self, object: ObjectId, from: NodeId, part: Part, out: &mut Vec<Action>) {
+        let (done_bytes, copy) = part.at(from);
         let cause = "nothing comes from it or from those that it names".to_owned();
-        self.pull_interrupted(Interrupted { object, from, done_bytes, cause }, out);
+        self.pull_interrupted(Interrupted { object, from, done_bytes, copy, cause }, out);
     }
 
     /// Whether the transfer goes on with the holder of an object that is needed, as it broke off at a reader.
-    fn leaves_reader(&mut self, object: ObjectId, done_bytes: u64, out: &mut Vec<Action>) -> bool {
-        let done_bytes = if object.is_put() { done_bytes } else { 0 };
+    fn leaves_reader(&mut self, object: ObjectId, part: Part, out: &mut Vec<Action>) -> bool {
         let mut has_left = false;
         if self.pulls.is_needed(object) {
             self.transfer_change(out, |transfers, is_member, effects| {
-                has_left = transfers.leave_reader(object, done_bytes, is_member, effects);
+                has_left = transfers.leave_reader(object, part, is_member, effects);
             });
         }
         has_left
     }
 
-    fn transfer_broke_off(&mut self, object: ObjectId, from: NodeId, done_bytes: u64, out: &mut Vec<Action>) {
+    fn transfer_broke_off(&mut self, object: ObjectId, from: NodeId, part: Part, out: &mut Vec<Action>) {
         self.transfer_ended(object, false, out);
-        let into = self.store.receiving(object).filter(|_| from != self.id && object.is_put());
-        match into {
-            Some(into) => self.transfers.keep_begun(object, into, done_bytes),
+        let is_kept = from != self.id && (object.is_put() || 0 < part.bytes);
+        match self.store.receiving(object).filter(|_| is_kept) {
+            Some(into) => self.transfers.keep_begun(object, into, part),
             None => self.store.received(object, false),
         }
     }

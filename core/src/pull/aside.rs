@@ -20,9 +20,10 @@ const ASK_PAUSE: Now = 64_000 * MS;
 
 impl<R: RunName> Pulls<R> {
     /// A transfer was interrupted, or its source was not reached, which says nothing of the copy there. If
-    /// more has come than before, the next holder goes on at once; else this one is left alone for a while.
+    /// more has come than before, the next holder goes on at once, or this one if no other can; else this one
+    /// is left alone for a while.
     pub fn interrupted(&mut self, ended: Interrupted, room_bytes: u64, out: &mut Vec<Effect<R>>) {
-        let Interrupted { object, from, done_bytes, cause } = ended;
+        let Interrupted { object, from, done_bytes, copy, cause } = ended;
         let (source, was_running) = (self.source_of(object, from), self.is_running(object));
         self.set_running(object, None);
         self.note(object, Fact::PullFailed(from));
@@ -39,7 +40,11 @@ impl<R: RunName> Pulls<R> {
         if let Some(pull) = self.pulls.get_mut(&object) {
             (pull.interruptions, pull.asked_at) = (pull.interruptions + 1, None);
             pull.done_bytes = before.max(done_bytes);
-            pull.broke_off(source, cause);
+            if before < done_bytes && copy != 0 {
+                pull.cause = Some(cause);
+            } else {
+                pull.broke_off(source, cause);
+            }
             if pull.needed_by.is_empty() {
                 self.give_up(object, out);
             }

@@ -37,6 +37,8 @@ pub struct Interrupted {
     pub from: NodeId,
     /// Bytes from the start that arrived and are verified.
     pub done_bytes: u64,
+    /// Number of the copy of these bytes at that node, if they are of no use with another one; else 0.
+    pub copy: u64,
     /// The reason, in words.
     pub cause: String,
 }

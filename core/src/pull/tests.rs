@@ -116,7 +116,7 @@ fn unreached(n: u32, asks: bool) -> Effect<u32> {
 }
 
 fn interrupted(n: u32, from: u64) -> Interrupted {
-    Interrupted { object: object(n), from: NodeId(from), done_bytes: 0, cause: "cut".to_owned() }
+    Interrupted { object: object(n), from: NodeId(from), done_bytes: 0, copy: 0, cause: "cut".to_owned() }
 }
 
 /// Ends the next pause.
@@ -401,6 +401,21 @@ fn a_transfer_that_brings_more_goes_on_at_once() {
     out.clear();
     pulls.interrupted(Interrupted { done_bytes: 60, ..interrupted(1, 8) }, 1000, &mut out);
     assert_eq!(out, [unreached(1, true)], "nothing came, from neither of them");
+}
+
+/// Another holder would begin anew each time, and so neither would come to the end.
+#[test]
+fn a_transfer_that_only_its_holder_can_go_on_with_stays_there_while_more_comes() {
+    let mut pulls = Pulls::beside(None);
+    let mut out = Vec::new();
+    pulls.want(read(1, 1), vec![missing(1, 100, &[7, 8])], 1000, &mut out);
+    for (done_bytes, from, next) in [(40, 7, 7), (60, 7, 7), (60, 7, 8), (70, 8, 8)] {
+        out.clear();
+        let ended = Interrupted { done_bytes, copy: 3, ..interrupted(1, from) };
+        pulls.interrupted(ended, 1000, &mut out);
+        assert_eq!(out, [Effect::Start { object: object(1), len: 100, from: NodeId(next) }]);
+        pulls.check();
+    }
 }
 
 /// The time per object to want it and to receive it, while `count` objects wait.

@@ -28,6 +28,8 @@ struct OnDisk {
     len: u64,
     state: State,
     place: u64,
+    /// Number of the copy that was written.
+    number: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +39,10 @@ enum State {
 }
 
 impl Disk {
-    /// A copy is being written.
-    pub(super) fn begin(&mut self, object: ObjectId, len: u64) {
+    /// A copy with a number is being written.
+    pub(super) fn begin(&mut self, object: ObjectId, len: u64, number: u64) {
         if let Entry::Vacant(vacant) = self.copies.entry(object) {
-            vacant.insert(OnDisk { len, state: State::Writing, place: self.next_place });
+            vacant.insert(OnDisk { len, state: State::Writing, place: self.next_place, number });
             self.next_place += 1;
             self.writing_bytes += len;
         }
@@ -96,6 +98,11 @@ impl Disk {
     /// Length of a copy that is there.
     pub(super) fn len_of(&self, object: ObjectId) -> Option<u64> {
         self.copies.get(&object).filter(|copy| copy.state == State::There).map(|copy| copy.len)
+    }
+
+    /// Number of a copy that is there.
+    pub(super) fn number_of(&self, object: ObjectId) -> Option<u64> {
+        self.copies.get(&object).filter(|copy| copy.state == State::There).map(|copy| copy.number)
     }
 
     /// Position of a copy in the order in which copies were given to the disk.

@@ -78,6 +78,8 @@ struct Stored {
     pins: u32,
     /// Place in `evictable` or `spillable`; 0 while it is held, and for a primary copy in the annex.
     age: u64,
+    /// Number of the copy: see [`Store::copy_number`].
+    number: u64,
 }
 
 impl Store {
@@ -133,8 +135,8 @@ impl Store {
         let extent = Extent { offset: taken.offset, len };
         let primary = self.disk.is_there(object);
         self.replace_freed(object);
-        let pins = self.earlier_pins(object);
-        let stored = Stored { extent, primary, sealed: false, doomed: false, pins, age: 0 };
+        let (pins, number) = (self.earlier_pins(object), self.next_number());
+        let stored = Stored { extent, primary, sealed: false, doomed: false, pins, age: 0, number };
         let old = self.objects.insert(object, stored);
         assert!(old.is_none(), "{object} is received and here already");
         Ok(extent)
@@ -205,9 +207,10 @@ impl Store {
 
     /// A copy is to be written to disk: it stays where it is until [`Store::spilled`].
     pub fn begin_spill(&mut self, object: ObjectId) -> Option<Extent> {
-        let extent = self.objects.get(&object).filter(|s| s.primary && s.pins == 0 && s.sealed)?.extent;
+        let stored = self.objects.get(&object).filter(|s| s.primary && s.pins == 0 && s.sealed)?;
+        let (extent, number) = (stored.extent, stored.number);
         self.hold(object);
-        self.disk.begin(object, extent.len);
+        self.disk.begin(object, extent.len, number);
         self.journal.note(About::Object(object), Fact::SpillBegun);
         Some(extent)
     }
@@ -290,6 +293,14 @@ impl Store {
     #[must_use]
     pub fn find(&self, object: ObjectId) -> Option<Extent> {
         self.objects.get(&object).filter(|s| s.sealed && !s.doomed).map(|s| s.extent)
+    }
+
+    /// Number of the copy that another node would read, in the arena or on disk: copies with one number have
+    /// the same bytes, and no other copy here has or had it. Those that are read back get a new one.
+    #[must_use]
+    pub fn copy_number(&self, object: ObjectId) -> Option<u64> {
+        let stored = self.objects.get(&object).filter(|s| s.sealed && !s.doomed);
+        stored.map(|s| s.number).or_else(|| self.disk.number_of(object))
     }
 
     /// The location of an object that a client has pinned, even if it was freed meanwhile, and is being
@@ -434,6 +445,11 @@ impl Store {
     fn superseded_extents(&self) -> impl Iterator<Item = Extent> {
         let replaced = self.replaced.values().flatten().map(|old| old.extent);
         self.superseded.values().copied().chain(replaced)
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
     }
 
     /// The whole range that an object takes.

@@ -69,8 +69,8 @@ impl Store {
         }
         self.carve(client, extent)?;
         self.replace_freed(object);
-        let pins = self.earlier_pins(object);
-        let stored = Stored { extent, primary: true, sealed: true, doomed: false, pins, age: 0 };
+        let (pins, number) = (self.earlier_pins(object), self.next_number());
+        let stored = Stored { extent, primary: true, sealed: true, doomed: false, pins, age: 0, number };
         let receiving = self.objects.insert(object, stored).map(|stored| stored.extent);
         self.disk.discard(object);
         self.rest(object);

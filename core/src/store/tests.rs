@@ -83,6 +83,32 @@ fn pinned_objects_outlive_their_owners_free() {
     store.check();
 }
 
+/// A node that reads a copy goes on where it broke off as long as the number is the same.
+#[test]
+fn a_copy_keeps_its_number_on_disk_and_the_next_copy_has_another() {
+    let mut store = Store::new(1 << 20);
+    let region = store.grant(A, 4096, &mut Vec::new()).unwrap();
+    let part = |n: u64| Extent { offset: region.offset + n * 64, len: 64 };
+    assert_eq!(store.copy_number(object(0)), None);
+    store.seal(A, object(0), part(0)).unwrap();
+    let first = store.copy_number(object(0)).unwrap();
+    store.seal(A, object(0), part(1)).unwrap();
+    assert_eq!(store.copy_number(object(0)), Some(first), "the first counts");
+    store.begin_spill(object(0)).unwrap();
+    store.spilled(object(0), true);
+    store.drop_primary(object(0));
+    assert!(!store.holds(object(0)) && store.is_spilled(object(0)));
+    assert_eq!(store.copy_number(object(0)), Some(first));
+    store.free(object(0));
+    assert_eq!(store.copy_number(object(0)), None);
+    store.receive(object(0), 64, &mut Vec::new()).unwrap();
+    assert_eq!(store.copy_number(object(0)), None, "nobody reads half of it");
+    store.received(object(0), true);
+    let second = store.copy_number(object(0)).unwrap();
+    assert!(first != 0 && second != 0 && first != second, "{first}, {second}");
+    store.check();
+}
+
 #[test]
 fn what_is_written_twice_counts_once_and_the_writer_keeps_what_it_looks_at() {
     let mut store = Store::new(1 << 20);

@@ -5,6 +5,7 @@ use super::code::Code;
 use super::links::Peers;
 use super::places::{Entry, Places};
 use super::proved::Proved;
+use super::reads;
 use crate::inbox::{Inbox, Input};
 use crate::metrics::Scraped;
 use crate::registry::lock;
@@ -13,7 +14,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -286,7 +287,7 @@ impl Source for Reading {
     }
 }
 
-/// Objects of the arena, pinned while they are sent, those on disk, and programs.
+/// Objects of the arena, pinned while they are sent, those on disk, numbers of their copies, and programs.
 struct NodeSource {
     arena: Arc<Arena>,
     inbox: Arc<Inbox>,
@@ -308,8 +309,12 @@ impl Source for NodeSource {
         if let Some(program) = self.code.open(key) {
             return Some(SourceRange::Stored(program));
         }
+        if let Some(object) = reads::object_of_number(key) {
+            let number = self.ask(|reply| Input::CopyNumber { object, reply })?;
+            return Some(SourceRange::Memory(Box::new(number.to_le_bytes())));
+        }
         let object = ObjectId::from_bytes(*key);
-        let extent = match self.pin(object)? {
+        let extent = match self.ask(|reply| Input::OpenForTransfer { object, reply })? {
             Place::Arena(extent) => extent,
             Place::Disk { len } => {
                 return Some(SourceRange::Stored(self.spill.as_ref()?.reader(object, len)));
@@ -327,19 +332,20 @@ impl Source for NodeSource {
     }
 
     fn sent(&self, key: &ObjectKey, bytes: u64) {
-        if !self.code.has(key) {
+        if !self.code.has(key) && reads::object_of_number(key).is_none() {
             self.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 }
 
 impl NodeSource {
-    fn pin(&self, object: ObjectId) -> Option<Place> {
+    /// The answer of the loop to a question, if there is one.
+    fn ask<T>(&self, question: impl FnOnce(SyncSender<Option<T>>) -> Input) -> Option<T> {
         let (reply, answer) = sync_channel(1);
-        self.inbox.put(Input::OpenForTransfer { object, reply });
+        self.inbox.put(question(reply));
         loop {
             match answer.recv_timeout(STOP_POLL) {
-                Ok(place) => return place,
+                Ok(told) => return told,
                 Err(RecvTimeoutError::Timeout) if !self.stopping.load(Ordering::Acquire) => {}
                 Err(_) => return None,
             }

@@ -15,7 +15,7 @@
 //! | [`members`] | who is in the cluster, and when this node must end itself |
 //! | [`isolation`] | whether it reaches anybody, and so may start work of others |
 //! | [`links`], [`tharsis_protos::peer::wire`] | messages of the machines |
-//! | [`listen`], [`places`], [`pulls`] | object bytes |
+//! | [`listen`], [`places`], [`pulls`], [`reads`] | object bytes |
 //! | [`code`] | the programs of jobs |
 //! | [`identity`], [`secret`] | how members know each other |
 //!
@@ -46,6 +46,7 @@ mod own_program;
 pub mod places;
 mod proved;
 pub mod pulls;
+pub mod reads;
 pub mod runtime;
 pub mod secret;
 mod waiting;
@@ -71,6 +72,7 @@ use members::Membership;
 use names::{ClaimedNames, Namespaces};
 use own_folder::OwnFolder;
 use pulls::Pulls;
+use reads::Job;
 use runtime::Tasks;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -86,7 +88,7 @@ use tharsis_object_store::Arena;
 use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::{JobRequest, NodeInfo};
 use tharsis_protos::{CallError, RefusalCode, peer};
-use tharsis_types::{Extent, Failure, FailureKind, JobId, NodeId, ObjectId, peer::Packet};
+use tharsis_types::{Failure, FailureKind, JobId, NodeId, peer::Packet};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
@@ -296,8 +298,8 @@ impl Cluster {
     }
 
     /// Reads an object from another node.
-    pub fn pull(&self, object: ObjectId, from: NodeId, into: Extent, done_bytes: u64) {
-        self.pulls.start(object, from, into, done_bytes);
+    pub fn pull(&self, job: Job) {
+        self.pulls.start(job);
     }
 
     /// Sends a packet to another node.

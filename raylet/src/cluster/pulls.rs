@@ -6,6 +6,7 @@
 
 use super::links::Peers;
 use super::proved::Proved;
+use super::reads::{Broken, Job, Unread};
 use super::runtime::Tasks;
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
@@ -19,14 +20,12 @@ use std::time::{Duration, Instant};
 use tharsis_core::Event;
 use tharsis_core::pull::Interrupted;
 use tharsis_object_store::Arena;
-use tharsis_object_store::StoreError;
-use tharsis_object_store::transfer::{CHUNK_BYTES, ObjectKey, Receiver, TransferError};
+use tharsis_object_store::transfer::{ObjectKey, Receiver, TransferError};
 use tharsis_protos::connection::{Called, Credentials};
 use tharsis_protos::message::is_of_machine;
 use tharsis_protos::names::{self, Whose};
 use tharsis_protos::proof::{ProofError, Purpose};
-use tharsis_types::limits::MIB;
-use tharsis_types::{Extent, NodeId, ObjectId};
+use tharsis_types::NodeId;
 use tokio::time::timeout;
 
 /// Threads, and so transfers at a time; the machine asks for no more.
@@ -43,8 +42,6 @@ const BUSY_PAUSE_MAX: Duration = Duration::from_secs(1);
 const BUSY_MAX: Duration = Duration::from_secs(30);
 /// A transfer that breaks off is taken up again this often.
 const ATTEMPTS_MAX: usize = 3;
-/// Pages are made for this many bytes, then the bytes are read.
-const STEP_BYTES: u64 = 64 * MIB as u64;
 /// Time for one step, at a rate that no link in use is slower than.
 const STEP_WAIT: Duration = Duration::from_secs(60);
 
@@ -52,15 +49,6 @@ const STEP_WAIT: Duration = Duration::from_secs(60);
 pub struct Pulls {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-}
-
-/// The work of a transfer.
-struct Job {
-    object: ObjectId,
-    from: NodeId,
-    into: Extent,
-    /// Bytes from the start that are there.
-    done_bytes: u64,
 }
 
 struct Shared {
@@ -77,26 +65,6 @@ struct Queue {
     jobs: VecDeque<Job>,
     thread_count: usize,
     idle_count: usize,
-}
-
-/// Why an object did not come.
-enum Broken {
-    /// There are no pages to read it into.
-    NoMemory(String),
-    /// It could not be read.
-    Transfer(Unread),
-}
-
-/// Why bytes of another node did not come.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Unread {
-    /// The cause, in words.
-    pub cause: String,
-    /// Whether the node was not reached, has no place for us, or the connection broke: that says nothing of
-    /// what it has.
-    pub is_interrupted: bool,
-    /// Bytes from the start of the range that had come.
-    pub done_bytes: u64,
 }
 
 /// Connections to senders: those in use, so that they can be cut, and those kept for the next transfer.
@@ -142,11 +110,11 @@ impl Pulls {
         Self { shared: Arc::new(shared), threads: Mutex::default() }
     }
 
-    /// Reads an object from a given offset on into a range of the arena; how it went comes
-    /// through the inbox.
-    pub fn start(&self, object: ObjectId, from: NodeId, into: Extent, done_bytes: u64) {
+    /// Reads what is not there of an object into its range of the arena; how it went comes through the
+    /// inbox.
+    pub fn start(&self, job: Job) {
         let mut queue = lock(&self.shared.queue);
-        queue.jobs.push_back(Job { object, from, into, done_bytes });
+        queue.jobs.push_back(job);
         let needs_thread = queue.idle_count < queue.jobs.len() && queue.thread_count < THREADS_MAX;
         queue.thread_count += usize::from(needs_thread);
         drop(queue);
@@ -200,11 +168,9 @@ impl Pulls {
 impl Shared {
     fn run(&self) {
         while let Some(mut job) = self.next_job() {
-            let begun_bytes = job.done_bytes;
             let outcome = self.read(&mut job);
-            let Job { object, from, into, done_bytes } = job;
-            let done = if outcome.is_ok() { into.len } else { done_bytes };
-            self.received_bytes.fetch_add(done.saturating_sub(begun_bytes), Ordering::Relaxed);
+            let Job { object, from, done_bytes, copy, received_bytes, .. } = job;
+            self.received_bytes.fetch_add(received_bytes, Ordering::Relaxed);
             let event = match outcome {
                 Ok(()) => Event::PullDone { object },
                 Err(Broken::NoMemory(cause)) => {
@@ -214,7 +180,7 @@ impl Shared {
                 Err(Broken::Transfer(Unread { cause, is_interrupted, .. })) => {
                     tracing::info!(%object, %from, cause, "transfer broke off");
                     if is_interrupted {
-                        Event::PullInterrupted(Interrupted { object, from, done_bytes, cause })
+                        Event::PullInterrupted(Interrupted { object, from, done_bytes, copy, cause })
                     } else {
                         Event::PullFailed { object, from, done_bytes, cause }
                     }
@@ -251,42 +217,25 @@ impl Shared {
         let mut queue = lock(&self.queue);
         queue.thread_count -= 1;
         if queue.thread_count == 0 {
-            for Job { object, from, done_bytes, .. } in queue.jobs.drain(..) {
+            for Job { object, from, done_bytes, copy, .. } in queue.jobs.drain(..) {
                 let cause = format!("no thread for a transfer: {cause}");
-                let ended = Interrupted { object, from, done_bytes, cause };
+                let ended = Interrupted { object, from, done_bytes, copy, cause };
                 self.inbox.put(Input::Event(Event::PullInterrupted(ended)));
             }
         }
     }
 
     fn read(&self, job: &mut Job) -> Result<(), Broken> {
-        while job.done_bytes < job.into.len {
-            let done = job.done_bytes;
-            let step = STEP_BYTES.min(job.into.len - done);
-            let offset = job.into.offset + done;
-            let no_memory = |cause: StoreError| Broken::NoMemory(cause.to_string());
-            self.arena.map().make_pages(offset, step).map_err(no_memory)?;
-            let mut slot = self.arena.map().write(offset, step).map_err(no_memory)?;
-            let key = job.object.to_bytes();
-            let fetched = self.connections.fetch(job.from, &key, done, &mut slot, STEP_WAIT);
-            job.done_bytes += come_bytes(step, &fetched);
-            fetched.map_err(Broken::Transfer)?;
-        }
-        Ok(())
-    }
-}
-
-/// Bytes of a step that have come. Of one that broke off whole chunks count: a sender that gives less each
-/// time has sent nothing.
-fn come_bytes(step: u64, fetched: &Result<(), Unread>) -> u64 {
-    match fetched {
-        Ok(()) => step,
-        Err(unread) => unread.done_bytes / CHUNK_BYTES as u64 * CHUNK_BYTES as u64,
+        let from = job.from;
+        job.read(&self.arena, &|key: &ObjectKey, offset: u64, target: &mut [u8]| {
+            self.connections.fetch(from, key, offset, target, STEP_WAIT)
+        })
     }
 }
 
 impl Connections {
     /// Reads bytes that another node sends under a key, however often the connection breaks in between.
+    /// Returns the number of connections over which they came.
     ///
     /// # Errors
     /// Why they did not come.
@@ -297,13 +246,13 @@ impl Connections {
         offset: u64,
         target: &mut [u8],
         deadline: Duration,
-    ) -> Result<(), Unread> {
+    ) -> Result<usize, Unread> {
         let mut done = 0;
         for attempt in 1.. {
             let mut connection = self.take_patiently(from).map_err(|unread| unread.after(done))?;
             let fetched = connection.receiver.fetch(key, offset + done as u64, &mut target[done..], deadline);
             self.release(connection, fetched.is_ok());
-            let Err(error) = fetched else { return Ok(()) };
+            let Err(error) = fetched else { return Ok(attempt) };
             done += error.done_bytes as usize;
             let is_final = matches!(error.cause, TransferError::NotFound | TransferError::OutOfRange { .. });
             if is_final || attempt == ATTEMPTS_MAX || self.peers.get(from).is_none() {
@@ -392,24 +341,6 @@ impl NotConnected {
     }
 }
 
-impl Unread {
-    fn interrupted(cause: impl Into<String>) -> Unread {
-        Unread { cause: cause.into(), is_interrupted: true, done_bytes: 0 }
-    }
-
-    /// The same, and so many bytes had come before.
-    fn after(self, done: usize) -> Unread {
-        Unread { done_bytes: done as u64, ..self }
-    }
-
-    /// A connection that broke, or on which nothing came, says nothing of the object.
-    fn of(error: &TransferError) -> Unread {
-        use TransferError::{Closed, Io, Timeout};
-        let is_interrupted = matches!(error, Closed | Io { .. } | Timeout { .. });
-        Unread { cause: error.to_string(), is_interrupted, done_bytes: 0 }
-    }
-}
-
 impl Known {
     fn note(&mut self, node: NodeId, stream: TcpStream, receiver: Receiver) -> Connection {
         let number = self.next;
@@ -490,13 +421,6 @@ mod tests {
         assert_eq!(patiently(busy, || true, BUSY_MAX).unwrap_err(), Unread::interrupted("this node stops"));
         let failed = || Err::<(), _>(NotConnected::Failed(Unread::interrupted("nobody listens")));
         assert_eq!(patiently(failed, || false, BUSY_MAX).unwrap_err(), Unread::interrupted("nobody listens"));
-    }
-
-    #[test]
-    fn what_comes_before_a_step_breaks_off_is_counted_by_chunks() {
-        let of_step = |done: usize| come_bytes(STEP_BYTES, &Err(Unread::interrupted("cut").after(done)));
-        assert_eq!(come_bytes(STEP_BYTES, &Ok(())), STEP_BYTES);
-        assert_eq!([0, CHUNK_BYTES - 1, 5 * CHUNK_BYTES + 1].map(of_step), [0, 0, 5 * CHUNK_BYTES as u64]);
     }
 
     #[test]

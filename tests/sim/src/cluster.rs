@@ -89,6 +89,8 @@ pub(crate) struct Transfer {
     /// Its place at the source; pinned if that is the arena.
     source: Option<Place>,
     pub(crate) into: Extent,
+    /// Number of the copy there; 0 for values that were put, which need none.
+    pub(crate) copy: u64,
     pinner: ClientId,
 }
 
@@ -765,10 +767,11 @@ impl Cluster {
         self.summary.pull_count += 1;
         self.next_pinner += 1;
         let pinner = ClientId(self.next_pinner);
-        let source = self.hosts.iter_mut().find(|h| h.id == from && h.alive);
-        let source = source.and_then(|h| h.node.pin_for_transfer(pinner, object));
+        let mut holder = self.hosts.iter_mut().find(|h| h.id == from && h.alive);
+        let source = holder.as_mut().and_then(|h| h.node.pin_for_transfer(pinner, object));
+        let copy = holder.filter(|_| !object.is_put()).and_then(|h| h.node.copy_number(object)).unwrap_or(0);
         let when = self.now + self.rng.range(100 * US, 3 * MS);
-        let transfer = Transfer { object, from, source, into, pinner };
+        let transfer = Transfer { object, from, source, into, copy, pinner };
         self.at(when, SimEvent::PullEnds { host, transfer });
     }
 

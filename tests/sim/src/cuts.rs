@@ -54,9 +54,9 @@ impl Cluster {
     /// A transfer has ended before all of it has come.
     pub(crate) fn pull_interrupted(&mut self, host: usize, transfer: &Transfer, done_bytes: u64) {
         self.summary.interruption_count += 1;
-        let Transfer { object, from, into, .. } = *transfer;
+        let Transfer { object, from, into, copy, .. } = *transfer;
         let done_bytes = done_bytes % (into.len + 1);
-        let ended = Interrupted { object, from, done_bytes, cause: "broke off".into() };
+        let ended = Interrupted { object, from, done_bytes, copy, cause: "broke off".into() };
         self.feed(host, Event::PullInterrupted(ended));
     }
 

@@ -14,7 +14,7 @@ fn object() -> ObjectId {
 fn begun() -> Transfers {
     let mut transfers = Transfers::default();
     let mut effects = Vec::new();
-    transfers.begin(object(), HOLDER, INTO, 0, &mut effects);
+    transfers.begin(object(), HOLDER, INTO, Part::default(), &mut effects);
     assert!(matches!(effects[..], [Effect::Send { to: HOLDER, .. }]));
     transfers
 }
@@ -127,8 +127,18 @@ fn the_second_answer_of_a_holder_does_not_end_the_transfer() {
     assert!(answer(&mut transfers, HOLDER, Turn::Now).is_empty());
 }
 
+/// A result may have been made twice, with different bytes.
+#[test]
+fn a_part_of_a_result_is_of_use_at_its_holder_alone() {
+    let result = ObjectId::output(TaskId::root(JobId(1)), 0);
+    assert_eq!(Part::of(result, HOLDER, 60, 5).at(HOLDER), (60, 5));
+    assert_eq!(Part::of(result, HOLDER, 60, 5).at(READER), (0, 0));
+    assert_eq!(Part::of(result, HOLDER, 60, 0).at(HOLDER), (0, 0), "nobody knows of which copy it is");
+    assert_eq!(Part::of(object(), HOLDER, 60, 5).at(READER), (60, 0), "a value that was put");
+}
+
 #[test]
 #[should_panic(expected = "asked for twice")]
 fn an_object_is_asked_for_once() {
-    begun().begin(object(), HOLDER, INTO, 0, &mut Vec::new());
+    begun().begin(object(), HOLDER, INTO, Part::default(), &mut Vec::new());
 }
