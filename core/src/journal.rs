@@ -41,6 +41,8 @@ pub enum Fact {
     CancelWanted,
     /// A node has a copy of an object.
     CopyAdded(NodeId),
+    /// The copy of a node is given up, as none can be read: it is freed there.
+    CopyGivenUp(NodeId),
     /// A node has no copy of an object any more.
     CopyGone(NodeId),
     /// No copy of an object can be read.
@@ -181,6 +183,11 @@ impl Journal {
         ring.push(entry);
     }
 
+    /// The rare facts that are remembered, the latest first.
+    pub fn latest_rare(&self) -> impl Iterator<Item = Entry> {
+        self.rare.iter().rev()
+    }
+
     /// The remembered history of one subject: ordinary facts, then rare ones, each oldest first.
     pub fn about(&self, about: About) -> impl Iterator<Item = Entry> {
         self.ordinary.iter().chain(self.rare.iter()).filter(move |entry| entry.about == about)
@@ -206,7 +213,7 @@ impl Ring {
         self.entries.push(entry);
     }
 
-    fn iter(&self) -> impl Iterator<Item = Entry> {
+    fn iter(&self) -> impl DoubleEndedIterator<Item = Entry> {
         let (newer, older) = self.entries.split_at(self.next.min(self.entries.len()));
         older.iter().chain(newer).copied()
     }
@@ -252,6 +259,7 @@ impl fmt::Display for Fact {
             Self::BackInQueue => write!(f, "came back and was queued again"),
             Self::CancelWanted => write!(f, "a client cancelled it where it was sent"),
             Self::CopyAdded(node) => write!(f, "node {node} has a copy"),
+            Self::CopyGivenUp(node) => write!(f, "the copy of node {node} is given up"),
             Self::CopyGone(node) => write!(f, "node {node} has no copy any more"),
             Self::CopiesLost => write!(f, "no copy can be read"),
             Self::Employed(client) => write!(f, "the lease has worker {}", client.0),

@@ -100,6 +100,12 @@ impl Node {
     pub fn copy_number(&self, object: ObjectId) -> Option<u64> {
         self.store.copy_number(object)
     }
+
+    /// Number of copies of own objects that this node has given up so far as none could be read, and the last
+    /// of them, the latest first; for tests and the simulator.
+    pub fn copies_given_up(&self) -> (u64, impl Iterator<Item = (ObjectId, NodeId)>) {
+        self.owner.copies_given_up()
+    }
 }
 
 /// Copies that come.

@@ -106,6 +106,12 @@ impl Owner {
         self.references.by_id(&object).is_some_and(|o| o.value().is_none())
     }
 
+    /// Number of copies of own objects that were given up so far as none could be read, though their nodes
+    /// are members, and the last of them, the latest first.
+    pub fn copies_given_up(&self) -> (u64, impl Iterator<Item = (ObjectId, NodeId)>) {
+        self.references.given_up()
+    }
+
     /// Nodes with a copy of a stored object.
     #[must_use]
     pub fn copies(&self, object: ObjectId) -> &[NodeId] {

@@ -145,6 +145,8 @@ pub(crate) struct Host {
     pub(crate) driven: Vec<JobId>,
     /// Since when its node has known that it reaches nobody, and until when that is so.
     pub(crate) isolated: Option<(Now, Now)>,
+    /// Number of copies that its node had given up at the last look.
+    pub(crate) given_up: u64,
 }
 
 /// All machines and what is on its way between them.
@@ -578,6 +580,7 @@ impl Cluster {
         let mut out = Vec::new();
         let clock = self.clock(host);
         self.hosts[host].node.handle(clock, event, &mut out);
+        self.check_given_up(host);
         self.perform(host, out);
         if !self.hosts[host].settles {
             self.hosts[host].settles = true;
@@ -597,6 +600,7 @@ impl Cluster {
         let mut out = Vec::new();
         let clock = self.clock(host);
         self.hosts[host].node.settle(clock, &mut out);
+        self.check_given_up(host);
         self.perform(host, out);
         let next = self.hosts[host].node.next_timeout(clock).map(|next| self.by_clock(host, next));
         let known = self.hosts[host].tick_at;
@@ -745,6 +749,7 @@ impl Cluster {
         self.summary.packet_count += 1;
         self.summary.message_count += packet.messages.len() as u64;
         for message in &packet.messages {
+            self.note_denial(from, message);
             if let Message::TaskPush { task, .. } = message {
                 self.oracle.came_to(task.task, to);
             }
@@ -794,7 +799,12 @@ impl Cluster {
         if let Some(done_bytes) = breaks {
             return self.pull_interrupted(host, transfer, done_bytes);
         }
+        if content.is_some() && self.is_denied(host, object) {
+            self.feed(host, Event::PullFailed { object, from, done_bytes: 0, cause: "denied".into() });
+            return;
+        }
         let Some(mut content) = content else {
+            self.oracle.absent.insert((object, from));
             let done_bytes = self.rng.range(0, into.len + 1);
             self.feed(host, Event::PullFailed { object, from, done_bytes, cause: "not there".into() });
             return;
@@ -881,6 +891,7 @@ impl Cluster {
             behind: 0,
             driven: Vec::new(),
             isolated: None,
+            given_up: 0,
         });
         self.hosts.len() - 1
     }

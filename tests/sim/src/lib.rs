@@ -36,6 +36,7 @@
 //! | 26 | nobody waits long for what is free: tasks, groups, workers that resume | `Cluster::look_who_waits` |
 //! | 27 | nodes keep nothing of work that is over, also while they run on | `Cluster::look_at_growth` |
 //! | 28 | a transfer leaves a holder that is not reached | `Cluster::look_at_asked` |
+//! | 29 | no copy is given up that can be read | `Cluster::check_given_up` |
 //!
 //! | file | is |
 //! |---|---|
@@ -47,6 +48,7 @@
 //! | `rates.rs`, `faults.rs` | how often things go wrong; accidents |
 //! | `cuts.rs` | hosts that do not reach each other |
 //! | `drains.rs` | nodes that drain |
+//! | `losses.rs` | copies that their owners give up |
 //! | `isolation.rs` | hosts that reach nobody |
 //! | `pauses.rs` | processes and clocks that stand still, clocks that run ahead |
 //! | `processes.rs` | processes that actors share |
@@ -81,6 +83,7 @@ mod graphs;
 mod groups;
 pub mod growth;
 mod isolation;
+mod losses;
 mod names;
 mod oracle;
 mod pauses;
@@ -124,6 +127,8 @@ pub enum Sabotage {
     Nothing,
     /// A transfer delivers other bytes.
     CorruptPull,
+    /// Owners that read their objects from other nodes are told that these do not have them.
+    DenyCopies,
     /// A dropped reference is not reported.
     LoseRelease,
     /// A run is not sent to its worker.

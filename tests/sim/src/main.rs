@@ -66,6 +66,7 @@ fn parse(args: impl Iterator<Item = String>) -> Option<(Options, u64, Option<usi
 fn sabotage(name: &str) -> Option<Sabotage> {
     Some(match name {
         "corrupt-pull" => Sabotage::CorruptPull,
+        "deny-copies" => Sabotage::DenyCopies,
         "hide-room" => Sabotage::HideRoom,
         "lose-release" => Sabotage::LoseRelease,
         "lose-run" => Sabotage::LoseRun,

@@ -49,6 +49,8 @@ pub struct Oracle {
     pub start_failures: BTreeMap<JobId, u32>,
     /// Objects of which a disk has lost copies, and how many.
     pub disk_losses: BTreeMap<ObjectId, u32>,
+    /// Objects that were looked for on a node in vain, with that node.
+    pub absent: BTreeSet<(ObjectId, NodeId)>,
     /// A copy could not be read back for want of memory.
     pub lacks_pages: bool,
     /// Stores are small enough to be full at times.

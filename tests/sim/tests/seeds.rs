@@ -215,3 +215,8 @@ fn bytes_that_change_on_the_way_are_found() {
     let rules = ["a value is the expected one", "arguments are the expected values"];
     assert!(found(Sabotage::CorruptPull, &rules).is_some());
 }
+
+#[test]
+fn a_copy_that_is_given_up_on_a_node_that_lives_and_has_it_is_found() {
+    assert!(found(Sabotage::DenyCopies, &["no copy is given up that can be read"]).is_some());
+}

@@ -5,7 +5,7 @@
 
 use super::{Object, References};
 use crate::event::Value;
-use crate::journal::{About, Fact};
+use crate::journal::{About, Entry, Fact};
 use crate::owner::Effect;
 use crate::slab::Slot;
 use crate::{MS, Now};
@@ -141,7 +141,11 @@ impl References {
         let (losses, was_asked) = (links.losses, links.asked);
         match owner {
             None => {
-                out.extend(copies.into_iter().map(|holder| Effect::DropCopy { holder, object }));
+                self.given_up += copies.len() as u64;
+                for holder in copies {
+                    self.journal.note(About::Object(object), Fact::CopyGivenUp(holder));
+                    out.push(Effect::DropCopy { holder, object });
+                }
                 Lost::Own
             }
             Some(owner) if losses <= LOSSES_MAX && !self.gone.contains(&owner) => {
@@ -156,6 +160,15 @@ impl References {
             }
             Some(_) => Lost::ForGood,
         }
+    }
+
+    /// Number of copies of own objects that were given up so far, and the last of them, the latest first.
+    pub(in crate::owner) fn given_up(&self) -> (u64, impl Iterator<Item = (ObjectId, NodeId)>) {
+        let copy = |entry: Entry| match (entry.about, entry.fact) {
+            (About::Object(object), Fact::CopyGivenUp(holder)) => Some((object, holder)),
+            _ => None,
+        };
+        (self.given_up, self.journal.latest_rare().filter_map(copy))
     }
 
     /// The copies of another node's object that are known here cannot be read: its owner is asked for others.
@@ -333,6 +346,11 @@ mod tests {
         assert_eq!(changed(&mut ledger, third, false), [], "another node keeps it instead");
         assert_eq!(changed(&mut ledger, me, false), [], "none is left");
         assert_eq!(changed(&mut ledger, third, true), [kept(third)], "the news of it is late");
+        out.clear();
+        ledger.lost(object, None, &mut out);
+        assert!(out.contains(&Effect::DropCopy { holder: third, object }), "{out:?}");
+        let (count, latest) = ledger.copies_given_up();
+        assert_eq!((count, latest.collect::<Vec<_>>()), (1, vec![(object, third)]));
         // The value of another node's object is here when this one takes that over.
         let taken = ObjectId::put(TaskId::root(JobId(1)), 1);
         ledger.adopt(RefId { object: taken, owner: third }, Some(third), &mut out);

@@ -55,6 +55,8 @@ pub(super) struct References {
     grace: VecDeque<(Now, ObjectId)>,
     /// Objects of other nodes whose owners are asked for them after a pause, by the time of the question.
     questions: BTreeSet<(Now, ObjectId)>,
+    /// Number of copies of own objects that were given up so far.
+    given_up: u64,
     now: Now,
     journal: Journal,
 }
@@ -86,6 +88,7 @@ impl References {
             gone: IdSet::default(),
             grace: VecDeque::new(),
             questions: BTreeSet::new(),
+            given_up: 0,
             now: 0,
             journal: Journal::default(),
         }
