@@ -32,7 +32,9 @@ impl<R: RunName> Pulls<R> {
         if before < done_bytes {
             self.reached(source);
         } else if is_holder {
+            let before = self.unreached.until(source);
             self.unreached.failed(source, self.journal.now());
+            self.hurry_to(before, self.unreached.until(source));
         } else if was_running {
             // Its copy has gone meanwhile.
             self.left(source);
@@ -155,6 +157,21 @@ impl<R: RunName> Pulls<R> {
             bundle.stage = Stage::Aside(now);
             self.aside.remove(&(until, bundle.order));
             self.aside.insert((now, bundle.order), purpose);
+        }
+    }
+
+    /// A try has ended: what was set aside until a time because of it is queued again when its node is tried
+    /// next, if that is earlier.
+    fn hurry_to(&mut self, before: Now, until: Now) {
+        if before <= until {
+            return;
+        }
+        let behind = self.aside.range((before, (0, 0))..=(before, (u8::MAX, u64::MAX)));
+        let behind: Vec<_> = behind.map(|((_, order), purpose)| (*order, *purpose)).collect();
+        for (order, purpose) in behind {
+            known_mut(&mut self.bundles, &purpose).stage = Stage::Aside(until);
+            self.aside.remove(&(before, order));
+            self.aside.insert((until, order), purpose);
         }
     }
 

@@ -145,17 +145,17 @@ fn a_holder_that_is_not_reached_is_tried_by_one_transfer_at_a_time() {
     // It takes no place of what can be read.
     pulls.want(read(2, 1), vec![missing(30, 1, &[8])], 1000, &mut out);
     assert_eq!(out, [start(30, 8)]);
-    for _ in 0..3 {
+    for n in 1..=3 {
         out.clear();
         end_pause(&mut pulls, &mut out);
-        assert_eq!((starts(&out), out.contains(&start(1, 7))), (1, true), "{out:?}");
-        pulls.interrupted(interrupted(1, 7), 1000, &mut out);
+        assert_eq!((starts(&out), out.contains(&start(n, 7))), (1, true), "{out:?}");
+        pulls.interrupted(interrupted(n, 7), 1000, &mut out);
     }
     out.clear();
     end_pause(&mut pulls, &mut out);
     assert_eq!(starts(&out), 1);
     out.clear();
-    pulls.arrived(object(1), 1000, &mut out);
+    pulls.arrived(object(4), 1000, &mut out);
     end_pause(&mut pulls, &mut out);
     assert_eq!(starts(&out), TRANSFERS_MAX - 1, "it is reached: {out:?}");
 }
@@ -254,6 +254,28 @@ fn objects_of_a_holder_that_is_not_reached_take_turns_to_try_it() {
         }
     }
     assert!((1..=3).all(|n| 2 <= tried.iter().filter(|tried| **tried == n).count()), "{tried:?}");
+}
+
+/// The time until which others wait for a try is long, as transfers are.
+#[test]
+fn what_waits_for_a_try_waits_no_longer_than_its_node_when_the_try_has_ended() {
+    let mut pulls = Pulls::beside(None);
+    let mut out = Vec::new();
+    for n in 1..=2 {
+        pulls.want(read(1, n.into()), vec![missing(n, 1, &[7])], 1000, &mut out);
+        if n == 1 {
+            pulls.interrupted(interrupted(1, 7), 1000, &mut out);
+        }
+    }
+    end_pause(&mut pulls, &mut out);
+    assert!(pulls.is_running(object(1)) && pulls.is_aside(object(2)));
+    pulls.tell_time(260 * MS);
+    pulls.interrupted(interrupted(1, 7), 1000, &mut out);
+    pulls.forget(read(1, 1), 1000, &mut out);
+    pulls.check();
+    assert_eq!(pulls.next_timeout(), Some(760 * MS), "half a second later");
+    end_pause(&mut pulls, &mut out);
+    assert!(pulls.is_running(object(2)));
 }
 
 /// There is no memory for the object whose transfer was to find out.
