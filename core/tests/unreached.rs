@@ -8,12 +8,13 @@ mod host;
 
 use host::{Host, config, member};
 use std::sync::Arc;
+use tharsis_core::event::OutputValue;
 use tharsis_core::pull::Interrupted;
 use tharsis_core::{Action, Event, MS, Operation, Record, Value};
 use tharsis_types::peer::{DoneOutcome, DoneValue, Message, PushedDependency, PushedTask, RemoteState, Turn};
 use tharsis_types::task::Output;
 use tharsis_types::{
-    ClientId, Dependency, Failure, FailureKind, FunctionId, JobId, LeaseId, NodeId, ObjectId, RefId,
+    ClientId, Dependency, Extent, Failure, FailureKind, FunctionId, JobId, LeaseId, NodeId, ObjectId, RefId,
     Resources, TaskArgs, TaskClass, TaskId,
 };
 
@@ -355,4 +356,30 @@ fn a_result_goes_on_with_the_copy_of_which_it_has_a_part() {
     }
     let said = broken(48, 5);
     assert!(goes_on(&said, other, 0, 0), "nothing came, and that one has another copy: {said:?}");
+}
+
+/// Its task ran again, for another of its values, and the transfer that was under way went on.
+#[test]
+fn an_own_value_that_is_written_here_while_it_is_read_is_not_lost_with_its_other_copy() {
+    let mut host = host();
+    let (object, maker) = made_elsewhere(&mut host);
+    let said = host.feed(Event::Fetch { client: DRIVER, token: 40, reference: RefId { object, owner: ME } });
+    assert!(reads_from(&said, maker), "{said:?}");
+    let fails = || Event::PullFailed { object, from: maker, done_bytes: 0, cause: "not there".to_owned() };
+    for _ in 0..2 {
+        let said = host.feed(fails());
+        assert!(reads_from(&said, maker), "{said:?}");
+    }
+    let said = host.feed(Event::RegionWanted { client: DRIVER, request: 1, bytes: 4_096 });
+    let granted = said.iter().find_map(|action| match action {
+        Action::Tell { record: Record::Region { region: Ok(region), .. }, .. } => Some(*region),
+        _ => None,
+    });
+    let value = OutputValue::Written(Extent { len: SMALL, ..granted.unwrap() });
+    let (nested, site) = (Vec::new(), "".into());
+    host.feed(Event::Put { client: DRIVER, token: 41, object, value, nested, site });
+    let said = host.feed(fails());
+    assert!(is_told(&said), "{said:?}");
+    assert_eq!(host.node.value(object), Some(&Value::Stored { len: SMALL }));
+    assert!(host.node.local_extent(object).is_some());
 }

@@ -30,6 +30,10 @@ impl Node {
                 pull::Effect::Aside(run) => self.argument_aside(run),
                 pull::Effect::Late(run, object) => self.argument_unreached(run, object, out),
                 pull::Effect::Ready(purpose) => self.pulled(purpose, out),
+                // It was written here while it was to be read from others.
+                pull::Effect::Lost { purpose, object, .. } if self.is_here(object) => {
+                    self.pulled(purpose, out)
+                }
                 pull::Effect::Lost { purpose, object, cause } => {
                     self.pull_lost(purpose, object, cause.as_deref(), out)
                 }
@@ -106,6 +110,11 @@ impl Node {
             }
         }
         self.pull_change(out, Pulls::resume);
+    }
+
+    /// Whether a whole copy of an object is here, in the arena or on disk.
+    pub(super) fn is_here(&self, object: ObjectId) -> bool {
+        self.store.find(object).is_some() || self.store.is_spilled(object)
     }
 
     /// All objects of a bundle are here.

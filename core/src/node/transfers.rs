@@ -399,7 +399,7 @@ impl Node {
 
     /// Another node wants to read an object here.
     pub(super) fn read_wanted(&mut self, object: ObjectId, request: Request, out: &mut Vec<Action>) {
-        let is_here = self.store.find(object).is_some() || self.store.is_spilled(object);
+        let is_here = self.is_here(object);
         self.transfer_change(out, |transfers, _, effects| {
             transfers.wanted(object, request, is_here, effects)
         });

@@ -28,15 +28,15 @@ impl Cluster {
             && references.any(|reference| reference.object == object && reference.owner == at.id)
     }
 
-    /// No copy on another node that lives was given up in the last step of a node, unless somebody looked for
-    /// it there once in vain.
+    /// No copy on a node that lives was given up in the last step of a node, unless somebody looked for it
+    /// there once in vain.
     pub(crate) fn check_given_up(&mut self, host: usize) {
         let at = &self.hosts[host];
         let (count, latest) = at.node.copies_given_up();
         let is_there = |(object, node): &(ObjectId, NodeId)| {
             let holder = self.hosts.iter().find(|other| other.id == *node && other.alive);
             let has_it = holder.is_some_and(|holder| holder.node.copy_number(*object).is_some());
-            has_it && *node != at.id && !self.oracle.absent.contains(&(*object, *node))
+            has_it && !self.oracle.absent.contains(&(*object, *node))
         };
         let living = latest.take((count - at.given_up) as usize).find(is_there);
         let owner = at.id;
