@@ -15,7 +15,7 @@ use crate::sql::values::inner_values::mark_rows;
 use crate::sql::values::typed_relations::write_parentheses;
 use crate::sql::values::value_rows::write_types;
 use datafusion::logical_expr::sqlparser::ast::{
-    AssignmentTarget, Statement as SqlStatement, Visit, VisitMut,
+    AssignmentTarget, FromTable, Statement as SqlStatement, TableFactor, Visit, VisitMut,
 };
 use datafusion::logical_expr::sqlparser::tokenizer::Span;
 use datafusion::sql::parser::{CopyToSource, Statement};
@@ -41,7 +41,9 @@ pub(in crate::sql) fn write_forms(statement: &mut (impl Visit + VisitMut), doubl
 /// The part of a statement that is refused as it is written, and its place.
 pub(in crate::sql) fn refused(statement: &mut Statement) -> Option<(Error, Span)> {
     match statement {
-        Statement::Statement(statement) => set_twice(statement).or_else(|| joins::refused(&mut **statement)),
+        Statement::Statement(statement) => {
+            set_twice(statement).or_else(|| of_sample(statement)).or_else(|| joins::refused(&mut **statement))
+        }
         Statement::CopyTo(copy) => match &mut copy.source {
             CopyToSource::Query(query) => joins::refused(&mut **query),
             CopyToSource::Relation(_) => None,
@@ -66,6 +68,24 @@ fn set_twice(statement: &SqlStatement) -> Option<(Error, Span)> {
     let twice = columns.find(|column| !known.insert(normal(column)))?;
     let text = format!("UPDATE sets the column {:?} twice", twice.value);
     Some((Error::Value(text), twice.span))
+}
+
+/// A sample of the rows that a statement changes: the library would delete all of them.
+fn of_sample(statement: &SqlStatement) -> Option<(Error, Span)> {
+    let tables = match statement {
+        SqlStatement::Delete(delete) => match &delete.from {
+            FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables) => tables.as_slice(),
+        },
+        SqlStatement::Update(update) => std::slice::from_ref(&update.table),
+        SqlStatement::Prepare { statement, .. } => return of_sample(statement),
+        _ => return None,
+    };
+    let name = tables.iter().find_map(|table| match &table.relation {
+        TableFactor::Table { name, sample: Some(_), .. } => name.0.last()?.as_ident(),
+        _ => None,
+    })?;
+    let text = format!("DELETE or UPDATE of a sample of {:?} is not supported", name.value);
+    Some((Error::NotImplemented(text), name.span))
 }
 
 /// Writes the relations of a statement in the form in which they are planned, behind all other forms.
@@ -103,5 +123,21 @@ mod tests {
         }
         cells(&mut session, "update t set a = 3, \"B\" = a");
         assert_eq!(rows_in(&mut session, "select * from t"), ["3 1"]);
+    }
+
+    #[test]
+    fn samples_of_tables_are_not_changed() {
+        let mut session = session_of(&["create table t (a int) as values (1), (2)"]);
+        for statement in [
+            "delete from t tablesample (50 percent)",
+            "delete from t x tablesample (1 rows) where x.a < 3",
+            "update t tablesample (50 percent) set a = 3",
+            "prepare p as delete from t tablesample (50 percent)",
+        ] {
+            let error = session.run(statement).expect_err(statement);
+            assert_eq!(error.class(), "NotImplemented", "{statement}: {error}");
+            assert!(error.sql_place().is_some(), "{statement}: {error}");
+        }
+        assert_eq!(rows_in(&mut session, "select sum(a) from t"), ["3"]);
     }
 }
