@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::sql::names::by_name::check_by_name;
 use crate::sql::names::plain_names::with_plain_names;
 use crate::sql::plans::columns;
+use crate::sql::values::moment_types::check_days;
 use crate::sql::values::union_types::{of_all, of_all_sides};
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema, Result as EngineResult, UnnestOptions};
@@ -221,6 +222,7 @@ fn unpivoted(
     }
     let types =
         values.iter().map(|value| value.get_type(&schema)).collect::<EngineResult<Vec<DataType>>>()?;
+    check_days(types.iter())?;
     let Some(dtype) = of_all(&types.iter().collect::<Vec<_>>()) else {
         return Err(Error::Type("the columns of UNPIVOT have no type in common: cast them".to_owned()).into());
     };
@@ -318,6 +320,11 @@ mod tests {
             ("select * from sales pivot (abs(sold) for city in ('Oslo'))", "TypeError", "abs(sold) is none"),
             ("select * from sales pivot (sum(sold) for city in (city))", "ValueError", "city is a column"),
             ("select * from sales pivot (sum(nope) for city in ('Oslo'))", "KeyError", "nope"),
+            (
+                "select * from (select 5 as n, date '2024-01-02' as d) unpivot (v for k in (n, d))",
+                "ValueError",
+                "beside days",
+            ),
             ("select * from sales unpivot (v for k in (sold, city, nope))", "KeyError", "nope"),
         ] {
             let error = session.run(query).expect_err(query);

@@ -5,7 +5,7 @@
 //! or values of one column: within an expression, among the sides of `UNION`, `INTERSECT` and `EXCEPT`, and
 //! as keys of `JOIN .. USING`. `to_timestamp` of a moment shows the clock of its zone, as a cast does.
 
-use super::moment_types::{as_moments, beside, cast, is_day, is_moment, moments_of};
+use super::moment_types::{as_moments, beside, cast, check_days, is_day, is_moment, moments_of};
 use super::sides_with_moments::with_sides;
 use super::types_within::has_times;
 use crate::error::Result;
@@ -37,16 +37,25 @@ fn on_clocks(mut part: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr
         Expr::InSubquery(InSubquery { expr, subquery, .. })
         | Expr::SetComparison(SetComparison { expr, subquery, .. }) => beside_rows(expr, subquery, schema)?,
         Expr::ScalarFunction(call) if call.func.name().starts_with("to_timestamp") => shown(call, schema),
-        Expr::ScalarFunction(call) if call.func.name() == "date_bin" => binned(call, schema),
+        Expr::ScalarFunction(call) if call.func.name() == "date_bin" => binned(call, schema)?,
         part => {
-            let mut is_new = false;
+            let (takes_numbers, mut is_new) = (takes_numbers(part), false);
             for values in values_of(part) {
-                is_new |= on_one_clock(values, schema);
+                is_new |= on_one_clock(values, takes_numbers, schema)?;
             }
             is_new
         }
     };
     Ok(Transformed::new_transformed(part, is_new))
+}
+
+/// Whether a whole number may stand beside a day: a number of days, or a place in a list.
+fn takes_numbers(part: &Expr) -> bool {
+    match part {
+        Expr::BinaryExpr(BinaryExpr { op, .. }) => *op == Operator::Minus,
+        Expr::ScalarFunction(call) => call.func.name().starts_with("array_"),
+        _ => false,
+    }
 }
 
 /// Whether an operator takes a text beside a time for another time.
@@ -105,12 +114,15 @@ fn is_of_one_type(function: &str) -> bool {
 }
 
 /// Casts the days among values, and times without a zone, if one of them is a moment. Whether there are some.
-fn on_one_clock(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+fn on_one_clock(values: Vec<&mut Expr>, takes_numbers: bool, schema: &DFSchema) -> EngineResult<bool> {
     if values.len() < 2 {
-        return false;
+        return Ok(false);
     }
     let types: Vec<Option<DataType>> = values.iter().map(|value| value.get_type(schema).ok()).collect();
-    let Some(moments) = types.iter().flatten().find_map(moments_of) else { return false };
+    if !takes_numbers {
+        check_days(types.iter().flatten())?;
+    }
+    let Some(moments) = types.iter().flatten().find_map(moments_of) else { return Ok(false) };
     let mut is_new = false;
     for (value, dtype) in values.into_iter().zip(&types) {
         let Some(dtype) = dtype else { continue };
@@ -119,7 +131,7 @@ fn on_one_clock(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
             is_new = true;
         }
     }
-    is_new
+    Ok(is_new)
 }
 
 /// The type of moments that a value has beside others: one for a day, or a reading of their clock.
@@ -135,6 +147,7 @@ fn beside_rows(value: &mut Expr, rows: &mut Subquery, schema: &DFSchema) -> Engi
     let Ok(own) = value.get_type(schema) else { return Ok(false) };
     let first = rows.subquery.schema().fields().first().map(|field| field.data_type().clone());
     let Some(of_rows) = first else { return Ok(false) };
+    check_days([&own, &of_rows].into_iter())?;
     if let Some(to) = on_clock_of(&own, &of_rows) {
         cast(value, to);
         return Ok(true);
@@ -163,14 +176,14 @@ fn shown(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
 }
 
 /// Has bins of moments begin on their clock, also if a text says where.
-fn binned(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
-    let [_, time, origin] = call.args.as_mut_slice() else { return false };
+fn binned(call: &mut ScalarFunction, schema: &DFSchema) -> EngineResult<bool> {
+    let [_, time, origin] = call.args.as_mut_slice() else { return Ok(false) };
     match (time.get_type(schema), origin.get_type(schema)) {
         (Ok(moments), Ok(text)) if is_moment(&moments) && is_text(&text) => {
             *origin = Expr::Cast(Cast::new(Box::new(std::mem::take(origin)), moments));
-            true
+            Ok(true)
         }
-        _ => on_one_clock(vec![time, origin], schema),
+        _ => on_one_clock(vec![time, origin], false, schema),
     }
 }
 
@@ -237,6 +250,37 @@ mod tests {
         // Days alone, and times without a zone, have none.
         assert_true("d = timestamp '2024-03-31 00:00:00'");
         assert_true("coalesce(d, d) = d");
+    }
+
+    #[test]
+    fn days_are_no_whole_numbers() {
+        let mut session = session_of(&["create table t as select date '2024-03-31' as d, 5 as n"]);
+        for value in [
+            "d > 2024",
+            "n = d",
+            "d is distinct from n",
+            "d between 1 and n",
+            "d in (n, d)",
+            "case d when 5 then true else false end",
+            "case when 0 < n then d else n end",
+            "greatest(d, n)",
+            "(select count(*) from t x where x.d in (select n from t))",
+            "(select count(*) from t x where x.n = any (select d from t))",
+            "(select count(*) from t x join t y on x.d = y.n)",
+            "(select count(*) from t x join (select n as d from t) y using (d))",
+        ] {
+            let query = format!("select {value} from t");
+            let error = session.run(&query).expect_err(&query);
+            assert_eq!(error.class(), "ValueError", "{query}: {error}");
+            assert!(error.to_string().contains("whole numbers beside days"), "{query}: {error}");
+        }
+        for value in [
+            "d - date '2024-03-30' = 1",
+            "array_position([d], d, 1) = 1",
+            "case when n = 5 then d end = '2024-03-31'",
+        ] {
+            assert_eq!(cells(&mut session, &format!("select {value} from t")), [["true"]], "{value}");
+        }
     }
 
     /// A table of days whose midnight is left out or comes twice, and of moments about it.

@@ -64,7 +64,8 @@ pub(in crate::sql) fn has_own_clock(zone: &str) -> bool {
 /// Refuses whole numbers beside days, as other databases do: the library takes them for numbers of days.
 pub(in crate::sql) fn check_days<'a>(types: impl Iterator<Item = &'a DataType> + Clone) -> Result<()> {
     if types.clone().any(is_day) && types.clone().any(DataType::is_integer) {
-        let text = "UNION, INTERSECT and EXCEPT of whole numbers and days: write a cast of one of them";
+        let text = "whole numbers beside days, in a comparison, CASE, UNION or the like: write a day, date '2024-12-31', \
+                    or a number, extract(year from day)";
         return Err(Error::Value(text.to_owned()));
     }
     Ok(())

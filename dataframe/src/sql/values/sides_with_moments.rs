@@ -1,6 +1,6 @@
 //! Unions and joins whose days, and times without a zone, begin on the clock of moments of another side.
 
-use super::moment_types::{beside, cast, moments_of};
+use super::moment_types::{beside, cast, check_days, moments_of};
 use crate::sql::plans::{columns, with_casts};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -52,7 +52,8 @@ pub(in crate::sql) fn united(union: Union) -> EngineResult<Transformed<LogicalPl
 /// A join whose keys are on one clock. The rows of a set operation are of moments if one of its sides has
 /// some.
 pub(in crate::sql) fn joined(mut join: Join) -> EngineResult<Transformed<LogicalPlan>> {
-    let types: Vec<[Option<DataType>; 2]> = join.on.iter().map(|keys| types_of_keys(keys, &join)).collect();
+    let types = join.on.iter().map(|keys| types_of_keys(keys, &join));
+    let types: Vec<[Option<DataType>; 2]> = types.collect::<EngineResult<_>>()?;
     if types.iter().flatten().all(Option::is_none) {
         return Ok(Transformed::no(LogicalPlan::Join(join)));
     }
@@ -90,10 +91,11 @@ pub(in crate::sql) fn below_distinct(
 }
 
 /// The types that two keys are cast to.
-fn types_of_keys((left, right): &(Expr, Expr), join: &Join) -> [Option<DataType>; 2] {
+fn types_of_keys((left, right): &(Expr, Expr), join: &Join) -> EngineResult<[Option<DataType>; 2]> {
     let types = [left.get_type(join.left.schema()).ok(), right.get_type(join.right.schema()).ok()];
-    let Some(moments) = types.iter().flatten().find_map(moments_of) else { return [None, None] };
-    types.each_ref().map(|dtype| beside(dtype.as_ref(), Some(moments)))
+    check_days(types.iter().flatten())?;
+    let Some(moments) = types.iter().flatten().find_map(moments_of) else { return Ok([None, None]) };
+    Ok(types.each_ref().map(|dtype| beside(dtype.as_ref(), Some(moments))))
 }
 
 /// The types of a side of a union. Those of UNION BY NAME have the schema of the union, whose types are those
