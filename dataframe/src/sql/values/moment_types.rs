@@ -10,6 +10,11 @@ pub(in crate::sql) fn is_day(dtype: &DataType) -> bool {
     matches!(dtype, DataType::Date32 | DataType::Date64)
 }
 
+/// Whether values of a type are days, moments or readings of a clock with its day.
+pub(in crate::sql) fn is_time(dtype: &DataType) -> bool {
+    is_day(dtype) || matches!(dtype, DataType::Timestamp(..))
+}
+
 pub(in crate::sql) fn is_moment(dtype: &DataType) -> bool {
     matches!(dtype, DataType::Timestamp(_, Some(_)))
 }

@@ -5,12 +5,18 @@
 //! and a day beside a moment is one. The table had rows of another type than its columns then, and no later
 //! statement could read them. So each value is cast before these rules, also where its type is that of its
 //! column.
+//!
+//! A whole number is no time of a table, as in other databases: the library's cast takes it for days, or
+//! nanoseconds, since 1970, and `20240102` would be a day of the year 57386.
 
+use super::moment_types::is_time;
+use super::type_names::type_name;
+use crate::error::{Error, Result};
 use crate::sql::plans::{columns, projection};
 use arrow::datatypes::Field;
-use datafusion::common::Result as EngineResult;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, Projection, WriteOp, cast};
+use datafusion::common::{DFSchema, Result as EngineResult};
+use datafusion::logical_expr::{DmlStatement, Expr, ExprSchemable, LogicalPlan, Projection, WriteOp, cast};
 use std::sync::Arc;
 
 /// The plan whose values for a table have the types of its columns, whatever rules make of them.
@@ -30,6 +36,7 @@ fn of_table(mut made: DmlStatement) -> EngineResult<DmlStatement> {
         WriteOp::Update => true,
         _ => return Ok(made),
     };
+    check_numbers(&made.input)?;
     let table = made.target.schema();
     made.input = match Arc::unwrap_or_clone(made.input) {
         LogicalPlan::Projection(Projection { expr, input, .. }) => {
@@ -45,6 +52,32 @@ fn of_table(mut made: DmlStatement) -> EngineResult<DmlStatement> {
         }
     };
     Ok(made)
+}
+
+/// Refuses whole numbers that the library has cast to times: as values of the table, and of VALUES below.
+fn check_numbers(rows: &LogicalPlan) -> Result<()> {
+    let LogicalPlan::Projection(made) = rows else { return Ok(()) };
+    let schema = made.input.schema();
+    made.expr.iter().try_for_each(|value| check_number(value, schema))?;
+    let LogicalPlan::Values(rows) = &*made.input else { return Ok(()) };
+    let no_columns = DFSchema::empty();
+    rows.values.iter().flatten().try_for_each(|value| check_number(value, &no_columns))
+}
+
+fn check_number(mut value: &Expr, schema: &DFSchema) -> Result<()> {
+    while let Expr::Alias(alias) = value {
+        value = &alias.expr;
+    }
+    let Expr::Cast(cast) = value else { return Ok(()) };
+    let (own, dtype) = (cast.expr.get_type(schema), cast.field.data_type());
+    match own {
+        Ok(own) if is_time(dtype) && own.is_integer() => Err(Error::Type(format!(
+            "a {} for a {} of the table: write one, such as '2024-12-31'",
+            type_name(&own),
+            type_name(dtype)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The value of a column with its type. A column that an update leaves as it is has it.
@@ -83,5 +116,28 @@ mod tests {
         }
         let query = "select count(*) from m where n = timestamp '2024-07-01 00:00:00'";
         assert_eq!(rows_in(&mut session, query), ["2"]);
+    }
+
+    #[test]
+    fn whole_numbers_are_no_times_of_a_table() {
+        let mut session = session_of(&["create table t (n int, d date, ts timestamp)"]);
+        cells(&mut session, "insert into t values (1, '2024-01-02', null)");
+        for statement in [
+            "insert into t values (2, 20240102, null)",
+            "insert into t values (2, null, 1704153600)",
+            "insert into t (n, d) select n, n from t",
+            "insert into t (ts) select n + 1 from t",
+            "update t set d = n",
+            "update t set ts = 5",
+            "prepare p as insert into t (d) values (20240102)",
+        ] {
+            let error = session.run(statement).expect_err(statement);
+            assert_eq!(error.class(), "TypeError", "{statement}: {error}");
+            assert!(error.to_string().contains(" of the table"), "{statement}: {error}");
+        }
+        cells(&mut session, "update t set ts = d");
+        cells(&mut session, "insert into t (d) select (d - date '1970-01-01')::date from t");
+        let query = "select count(*) from t where d = '2024-01-02' and ts = timestamp '2024-01-02 00:00:00'";
+        assert_eq!(rows_in(&mut session, query), ["1"]);
     }
 }
