@@ -119,12 +119,30 @@ fn written(call: &Function) -> Option<Expr> {
     let mut written = parsed(form)?;
     // It never breaks off.
     let _whole = visit_expressions_mut(&mut written, |part| {
-        if let Some(value) = number(part).and_then(|number| given.get(number)) {
+        let at = number(part);
+        if let Some(value) = at.and_then(|at| given.get(at)) {
             *part = (*value).clone();
+            if at == Some(1) {
+                write_microseconds(&name, part);
+            }
         }
         ControlFlow::<()>::Continue(())
     });
     Some(Expr::Nested(Box::new(written)))
+}
+
+/// Writes `%f` in the format of a call as microseconds. The library takes it for nanoseconds, and the 5 of
+/// `.5` for five of them.
+fn write_microseconds(call: &str, format: &mut Expr) {
+    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = format else { return };
+    let written: fn(&str) -> String = match call {
+        "strftime" => |part| part.replace("%f", "%6f"),
+        // As many digits as a text has.
+        "strptime" => |part| part.replace(".%f", "%.f").replace("%f", "%6f"),
+        _ => return,
+    };
+    // Two signs stand for one.
+    *text = text.split("%%").map(written).collect::<Vec<String>>().join("%%");
 }
 
 fn value(arg: &FunctionArg) -> Option<&Expr> {
@@ -177,7 +195,12 @@ mod tests {
             ("last_day(d)", "2024-02-29"),
             ("year(last_day(d - interval '1 year'))", "2023"),
             ("strftime(d, '%Y/%m')", "2024/02"),
+            ("strftime(d, '%S.%f %%f')", "15.000000 %f"),
             ("strptime('2024-03-01 05:06', '%Y-%m-%d %H:%M') = timestamp '2024-03-01 05:06:00'", "true"),
+            (
+                "strptime('2024-03-01 05:06:07.25', '%Y-%m-%d %H:%M:%S.%f') = timestamp '2024-03-01 05:06:07.25'",
+                "true",
+            ),
             ("date_diff('day', date '2024-01-01', d)", "59"),
             ("datediff('Year', timestamp '2023-12-31 23:00:00', d)", "1"),
             ("datediff(d, date '2024-02-01')", "28"),
