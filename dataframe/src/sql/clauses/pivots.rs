@@ -18,7 +18,7 @@ use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr as SqlExpr, ExprWithAlias, Ident, NullInclusion, PivotValueSource, TableFactor, Value,
+    Expr as SqlExpr, ExprWithAlias, Ident, NullInclusion, PivotValueSource, TableFactor, TypedString, Value,
 };
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use std::collections::HashSet;
@@ -160,8 +160,8 @@ impl Pivot {
                 Some(alias) => context.normalize_ident(alias),
                 None => label_of(&expr),
             };
-            let is_missing = matches!(&expr, SqlExpr::Value(value) if value.value == Value::Null);
             let value = context.sql_to_expr(expr, &self.schema)?;
+            let is_missing = matches!(&value, Expr::Literal(missing, _) if missing.is_null());
             if !value.column_refs().is_empty() {
                 let reason =
                     format!("IN of PIVOT has values, and {label} is a column: write it in single quotes");
@@ -191,13 +191,14 @@ impl Aggregate {
     }
 }
 
-/// The name of the column of a value.
+/// The name of the column of a value: its text, without the type.
 fn label_of(value: &SqlExpr) -> String {
     match value {
-        SqlExpr::Value(value) => match &value.value {
+        SqlExpr::Value(value) | SqlExpr::TypedString(TypedString { value, .. }) => match &value.value {
             Value::SingleQuotedString(text) => text.clone(),
             other => other.to_string(),
         },
+        SqlExpr::Cast { expr, .. } | SqlExpr::Nested(expr) => label_of(expr),
         other => other.to_string(),
     }
 }
@@ -278,6 +279,11 @@ mod tests {
         let query =
             format!("select * from {few} pivot (sum(sold) for year in (2023, 2024 as later)) order by city");
         assert_eq!(answer(&mut session, &query).0, ["city", "2023", "later"]);
+        let query = "select * from (select date '2024-01-02' as d, 3 as n) \
+                     pivot (sum(n) for d in (date '2024-01-02', '2024-01-03'::date, (null)))";
+        let (names, values) = answer(&mut session, query);
+        assert_eq!(names, ["2024-01-02", "2024-01-03", "NULL"]);
+        assert_eq!(values, ["3", "NULL", "NULL"]);
     }
 
     #[test]
