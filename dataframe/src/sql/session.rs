@@ -390,7 +390,9 @@ impl SqlSession {
     }
 
     fn copy(&self, copy: CopyTo) -> Result<SqlAnswer> {
-        let mut copy = files::as_frames_write(copy)?;
+        let state = self.context.state();
+        let keeps_columns = state.config().options().execution.keep_partition_by_columns;
+        let mut copy = files::as_frames_write(copy, keeps_columns)?;
         namesakes::check_different(copy.input.schema().fields())?;
         let staged = files::of_copy(&mut copy)?;
         let input = Arc::new(resident_plan(self.query(&copy.input)?)?);

@@ -86,6 +86,19 @@ fn folders_of_missing_values_are_those_of_hive() {
 }
 
 #[test]
+fn columns_of_folders_that_files_keep_have_their_types() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut session = SqlSession::default();
+    let parts = path(&folder, "parts/");
+    session.run("set datafusion.execution.keep_partition_by_columns = true").unwrap();
+    let copy = format!("copy (select 1 as id, 7 as n) to '{parts}' (format parquet, partition_by (n))");
+    session.run(&copy).unwrap();
+    let file = fs::read_dir(format!("{parts}n=7")).unwrap().next().unwrap().unwrap().path();
+    let query = format!("select id, n + 1 from read_parquet('{}')", file.display());
+    assert_eq!(session.run(&query).unwrap(), [["1", "8"]]);
+}
+
+#[test]
 fn a_folder_with_files_is_replaced_or_added_to_as_its_copy_says() {
     let folder = tempfile::tempdir().unwrap();
     let mut session = SqlSession::default();

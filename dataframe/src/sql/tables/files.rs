@@ -42,9 +42,10 @@ pub(in crate::sql) fn of_copy(copy: &mut CopyTo) -> Result<Staged> {
 }
 
 /// A `COPY` as frames write files: CSV and JSON with the compression that the end of the name says, times of
-/// CSV, and folders of missing values; refused for columns that the library does not write.
-pub(in crate::sql) fn as_frames_write(copy: CopyTo) -> Result<CopyTo> {
-    let mut copy = with_folders(copy)?;
+/// CSV, and folders of missing values; refused for columns that the library does not write. `keeps_columns`
+/// says whether files keep the columns of folders if the statement does not say it.
+pub(in crate::sql) fn as_frames_write(copy: CopyTo, keeps_columns: bool) -> Result<CopyTo> {
+    let mut copy = with_folders(copy, keeps_columns)?;
     let is_csv = copy.file_type.get_ext() == "csv";
     let is_text = is_csv || copy.file_type.get_ext() == "json";
     if let Some((_, compression)) = compressed(&copy.output_url).filter(|_| is_text) {
@@ -72,9 +73,10 @@ pub(in crate::sql) fn as_frames_write(copy: CopyTo) -> Result<CopyTo> {
 
 /// A `COPY` whose folders have the names that frames give them. For a missing value the library would write
 /// the folder of zero, false, an empty text or 1970.
-fn with_folders(mut copy: CopyTo) -> Result<CopyTo> {
+fn with_folders(mut copy: CopyTo, keeps_columns: bool) -> Result<CopyTo> {
     // Their values are in the files too.
-    let are_kept = copy.options.get(KEPT_COLUMNS).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    let told = copy.options.get(KEPT_COLUMNS).map(|value| value.eq_ignore_ascii_case("true"));
+    let are_kept = told.unwrap_or(keeps_columns);
     if copy.partition_by.is_empty() || are_kept {
         return Ok(copy);
     }
