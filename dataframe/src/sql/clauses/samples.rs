@@ -4,6 +4,7 @@
 //! of rows are the first ones in a random order. So `SYSTEM`, which others answer by blocks, is by rows.
 
 use crate::error::{Error, Result};
+use crate::sql::names::fields::normal;
 use crate::sql::plans::columns;
 use datafusion::common::{Column, Result as EngineResult};
 use datafusion::functions::math::expr_fn::random;
@@ -11,10 +12,12 @@ use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr as SqlExpr, TableFactor, TableSample, TableSampleKind, TableSampleMethod, TableSampleQuantity,
-    TableSampleUnit, Value,
+    Expr as SqlExpr, Query, TableFactor, TableSample, TableSampleKind, TableSampleMethod,
+    TableSampleQuantity, TableSampleUnit, Value, Visit, Visitor, visit_relations,
 };
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// The name of the random number of a row.
@@ -23,6 +26,61 @@ const DRAWN: &str = "__tharsis_drawn";
 /// The planner of such tables.
 pub(in crate::sql) fn planner() -> Arc<dyn RelationPlanner> {
     Arc::new(Samples)
+}
+
+/// Refuses tables of WITH that have a sample and are read several times: the library plans their query for
+/// each reader, which would have another sample.
+pub(in crate::sql) fn check_read_once(query: &Query) -> Result<()> {
+    let mut sampled: BTreeSet<String> = BTreeSet::new();
+    for table in query.with.iter().flat_map(|with| &with.cte_tables) {
+        let of_others = || sampled.iter().any(|name| 0 < readings(&table.query, name));
+        if !has_sample(&table.query) && !of_others() {
+            continue;
+        }
+        let name = normal(&table.alias.name);
+        // A recursive query reads itself.
+        if 1 < readings(query, &name).saturating_sub(readings(&table.query, &name)) {
+            return Err(Error::NotImplemented(format!(
+                "WITH {name:?} has a sample, which would be another one each time it is read: make a table of it, \
+                 create table {name} as select .. tablesample (10 percent)"
+            )));
+        }
+        sampled.insert(name);
+    }
+    Ok(())
+}
+
+/// The number of times that a table of this name is read.
+fn readings(query: &Query, name: &str) -> usize {
+    let mut count = 0;
+    // It never breaks off.
+    let _whole = visit_relations(query, |table| {
+        let own = table.0.as_slice();
+        let is_it = matches!(own, [part] if part.as_ident().is_some_and(|own| normal(own) == name));
+        count += usize::from(is_it);
+        ControlFlow::<()>::Continue(())
+    });
+    count
+}
+
+fn has_sample(query: &Query) -> bool {
+    query.visit(&mut Finder).is_break()
+}
+
+/// Finds a sample.
+struct Finder;
+
+impl Visitor for Finder {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        match factor {
+            TableFactor::Derived { sample: Some(_), .. } | TableFactor::Table { sample: Some(_), .. } => {
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -153,6 +211,32 @@ mod tests {
         assert_eq!(rows_in(&mut session, joined), ["true"]);
         session.run("create view v as select * from t tablesample (7 rows)").expect("a view");
         assert_eq!(rows_in(&mut session, "select count(*) from v"), ["7"]);
+    }
+
+    #[test]
+    fn samples_in_with_are_read_once() {
+        let mut session = session();
+        let sample = "s as (select * from t tablesample (5 rows))";
+        for (with, from, expected) in [
+            (sample.to_owned(), "s", "5"),
+            (format!("{sample}, u as (select * from s where n > 0)"), "u join t using (n)", "5"),
+        ] {
+            assert_eq!(
+                rows_in(&mut session, &format!("with {with} select count(*) from {from}")),
+                [expected],
+                "{with}"
+            );
+        }
+        for (with, from) in [
+            (sample.to_owned(), "s join S x using (n)"),
+            (sample.to_owned(), "t where n in (select n from s) or n in (select n + 1 from s)"),
+            (format!("{sample}, u as (select n from s)"), "u join u x using (n)"),
+        ] {
+            let query = format!("with {with} select count(*) from {from}");
+            let error = session.run(&query).expect_err(&query);
+            assert_eq!(error.class(), "NotImplemented", "{query}: {error}");
+            assert!(error.to_string().contains("create table"), "{query}: {error}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@
 use super::counted_sets::mark_counted;
 use super::forms::write_forms;
 use super::limits::write_limits;
+use super::samples::check_read_once;
 use crate::error::{Error, Result};
 use crate::sql::depth::flatten;
 use crate::sql::names::distinct_names::name_apart;
@@ -75,6 +76,7 @@ impl VisitorMut for Reader<'_> {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
         flow(write_limits(query))?;
         flow(read_query(query))?;
+        flow(check_read_once(query))?;
         flow(read_set(&mut query.body))?;
         name_apart(query);
         ControlFlow::Continue(())
