@@ -16,7 +16,9 @@ use crate::sql::plans::{columns, projection};
 use arrow::datatypes::Field;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result as EngineResult};
-use datafusion::logical_expr::{DmlStatement, Expr, ExprSchemable, LogicalPlan, Projection, WriteOp, cast};
+use datafusion::logical_expr::{
+    DdlStatement, DmlStatement, Expr, ExprSchemable, LogicalPlan, Projection, WriteOp, cast,
+};
 use std::sync::Arc;
 
 /// The plan whose values for a table have the types of its columns, whatever rules make of them.
@@ -26,8 +28,28 @@ pub(in crate::sql) fn with_casts(plan: LogicalPlan) -> EngineResult<LogicalPlan>
         LogicalPlan::Analyze(_) | LogicalPlan::Explain(_) | LogicalPlan::Statement(_) => {
             plan.map_children(|inner| with_casts(inner).map(Transformed::yes))?.data
         }
+        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(made)) => {
+            if has_declared_columns(&made.input) {
+                check_numbers(&made.input)?;
+            }
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(made))
+        }
         plan => plan,
     })
+}
+
+/// Whether the rows of a new table are cast to the types of declared columns, which the library does above
+/// their query for each column, whatever type it has.
+fn has_declared_columns(rows: &LogicalPlan) -> bool {
+    let LogicalPlan::Projection(made) = rows else { return false };
+    let is_cast = |value: &Expr| match value {
+        Expr::Alias(alias) => {
+            matches!(&*alias.expr, Expr::Cast(cast) if matches!(&*cast.expr, Expr::Column(_)))
+        }
+        _ => false,
+    };
+    matches!(&*made.input, LogicalPlan::Projection(_) | LogicalPlan::Values(_))
+        && made.expr.iter().all(is_cast)
 }
 
 fn of_table(mut made: DmlStatement) -> EngineResult<DmlStatement> {
@@ -130,11 +152,14 @@ mod tests {
             "update t set d = n",
             "update t set ts = 5",
             "prepare p as insert into t (d) values (20240102)",
+            "create table c (n int, d date) as values (1, 20240102)",
+            "create table c (d date) as select n from t",
         ] {
             let error = session.run(statement).expect_err(statement);
             assert_eq!(error.class(), "TypeError", "{statement}: {error}");
             assert!(error.to_string().contains(" of the table"), "{statement}: {error}");
         }
+        cells(&mut session, "create table c as select n::date as d from t");
         cells(&mut session, "update t set ts = d");
         cells(&mut session, "insert into t (d) select (d - date '1970-01-01')::date from t");
         let query = "select count(*) from t where d = '2024-01-02' and ts = timestamp '2024-01-02 00:00:00'";
