@@ -48,7 +48,9 @@ fn marked(pair: &[TokenWithSpan]) -> Option<(&str, &str)> {
     };
     let is_beside = number.span.end == behind.span.start && rest.quote_style.is_none();
     let are_digits = |group: &str| !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit());
-    let is_rest = rest.value.strip_prefix('_').is_some_and(|groups| groups.split('_').all(are_digits));
+    let (groups, exponent) = rest.value.split_once(['e', 'E']).unwrap_or((rest.value.as_str(), "0"));
+    let is_rest = groups.strip_prefix('_').is_some_and(|groups| groups.split('_').all(are_digits));
+    let is_rest = is_rest && are_digits(exponent);
     (is_beside && is_rest).then_some((begin.as_str(), rest.value.as_str()))
 }
 
@@ -62,13 +64,14 @@ mod tests {
         for (query, expected) in [
             ("select 1_000, -2_000_000, 'a 1_0' as s, 1_0+1", ["1000", "-2000000", "a 1_0", "11"].as_slice()),
             ("select 1_000.5 + 0, 'ü' as u,\n 1_2", &["1000.5", "ü", "12"]),
+            ("select 1_0e3 + 0.5, 2.5_0E1", &["10000.5", "25"]),
             ("select count(*) from t where a_1 < 2_000", &["1"]),
             ("select a_1 from t order by a_1 limit 1_0", &["1000"]),
         ] {
             assert_eq!(cells(&mut session, query)[0], expected, "{query}");
         }
         // These are names.
-        assert_eq!(answer(&mut session, "select 3 _5, 4 \"_6\"").0, ["_5", "_6"]);
+        assert_eq!(answer(&mut session, "select 3 _5, 4 \"_6\", 5_e").0, ["_5", "_6", "_e"]);
         let error = session.run("select 1_000, noth from t").expect_err("no column");
         assert_eq!(error.sql_place().map(|place| place.column()), Some(15), "{error}");
     }
