@@ -101,14 +101,31 @@ pub(super) fn setting(value: &Value) -> Result<Setting, Failure> {
     Ok(match value.look() {
         Look::None => Setting::None,
         Look::Boolean(is_true) => Setting::Boolean(is_true),
-        Look::Integer(whole) => match i64::try_from(whole) {
-            Ok(whole) => Setting::Integer(whole),
-            Err(_) => Setting::Real(whole as f64),
-        },
+        Look::Integer(whole) => whole_setting(whole),
         Look::Real(number) => Setting::Real(number),
         Look::Text(text) => Setting::from(text),
         _ => Setting::Array(tensor_of(value.clone())?),
     })
+}
+
+/// A whole number as a value of a parameter: those beyond int64 are floats, which parameters of whole numbers
+/// refuse.
+pub(super) fn whole_setting(whole: i128) -> Setting {
+    match i64::try_from(whole) {
+        Ok(whole) => Setting::Integer(whole),
+        Err(_) => Setting::Real(whole as f64),
+    }
+}
+
+/// The elements of an array of integers or booleans, those of uint64 beyond int64 as well.
+///
+/// # Errors
+/// Errors of the run.
+pub(super) fn whole_numbers(tensor: &Tensor) -> Result<Vec<i128>, Failure> {
+    if tensor.dtype()? == DType::U64 {
+        return Ok(tensor.to_vec::<u64>()?.into_iter().map(i128::from).collect());
+    }
+    Ok(tensor.astype(DType::I64).to_vec::<i64>()?.into_iter().map(i128::from).collect())
 }
 
 /// An array.
@@ -164,7 +181,7 @@ pub(super) fn pair(args: &Bound<Value>, first: &str, second: &str) -> Result<(Te
 /// A list of whole numbers, if there is one.
 ///
 /// # Errors
-/// `NotImplemented` for other labels.
+/// `NotImplemented` for other labels, and for those beyond int64.
 pub(super) fn integers_if_given(args: &Bound<Value>, name: &str) -> Result<Option<Vec<i64>>, Failure> {
     let Some(value) = args.some(name)? else { return Ok(None) };
     if matches!(value, Value::Tensor(_)) {
@@ -173,7 +190,12 @@ pub(super) fn integers_if_given(args: &Bound<Value>, name: &str) -> Result<Optio
         if !dtype.is_integer() && dtype != DType::Bool {
             return Err(Failure::missing(format!("{name} of dtype {dtype}: labels are whole numbers")));
         }
-        return Ok(Some(tensor.astype(DType::I64).to_vec()?));
+        let within = |label: i128| {
+            i64::try_from(label).map_err(|_| {
+                Failure::missing(format!("{name} has {label}: labels are whole numbers within int64"))
+            })
+        };
+        return Ok(Some(whole_numbers(&tensor)?.into_iter().map(within).collect::<Result<_, _>>()?));
     }
     match value.integers() {
         Ok(labels) => Ok(Some(labels)),

@@ -96,7 +96,11 @@ fn columns_of(value: &Value) -> Result<Columns, Failure> {
     let places = super::args::tensor_of(value.clone())?;
     match places.dtype()? {
         DType::Bool => Ok(Columns::Mask(places.to_vec::<bool>()?)),
-        dtype if dtype.is_integer() => Ok(Columns::At(places.astype(DType::I64).to_vec::<i64>()?)),
+        dtype if dtype.is_integer() => {
+            // A place beyond int64 is none of a feature, and is refused as the largest one is.
+            let place = |place: i128| i64::try_from(place).unwrap_or(i64::MAX);
+            Ok(Columns::At(super::args::whole_numbers(&places)?.into_iter().map(place).collect()))
+        }
         _ => Err(Failure::value(
             "No valid specification of the columns. Only a scalar, list or slice of all integers or all strings, or \
              boolean mask is allowed",

@@ -2,6 +2,7 @@
 
 use super::args::{
     INTEGER_OR_NONE, N_JOBS, RANDOM_STATE, VERBOSE, class, count, integer_if_given, seed, setting,
+    whole_numbers, whole_setting,
 };
 use super::held::{Around, around, told_methods};
 use super::model::{Described, Model, classes, numbers, real, supervised_score, whole};
@@ -145,12 +146,7 @@ fn settings(values: &Value) -> Result<Vec<Setting>, Failure> {
         Value::List(parts) | Value::Tuple(parts) => parts.iter().map(setting).collect(),
         Value::Tensor(tensor) if tensor.ndim()? == 1 => {
             if tensor.dtype()?.is_integer() {
-                return Ok(tensor
-                    .astype(DType::I64)
-                    .to_vec::<i64>()?
-                    .into_iter()
-                    .map(Setting::Integer)
-                    .collect());
+                return Ok(whole_numbers(tensor)?.into_iter().map(whole_setting).collect());
             }
             Ok(tensor.astype(DType::F64).to_vec::<f64>()?.into_iter().map(Setting::Real).collect())
         }

@@ -244,3 +244,28 @@ fn ranges_are_those_of_scikit_learn() {
         assert_eq!(error(program), text);
     }
 }
+
+#[test]
+fn whole_numbers_beyond_int64_are_no_smaller_ones() {
+    let large = json!(["u", "np.add", [[u64::MAX, u64::MAX - 1], 0]]);
+    let params = json!({"labels": {"$": "u"}});
+    let labels = json!([large, ["r", "sk.metrics.confusion_matrix", [{"$": "y"}, {"$": "y"}], params]]);
+    let text = "labels has 18446744073709551615: labels are whole numbers within int64";
+    assert_eq!(error(labels), format!("NotImplemented: {text}"));
+    let columns = json!([
+        large,
+        ["c", "sk.compose.ColumnTransformer", [[{"t": ["a", {"$": "member_scaler"}, {"$": "u"}]}]]],
+        ["_", "sk.fit", [{"$": "c"}, {"$": "x"}]],
+    ]);
+    assert_eq!(error(columns), "ValueError: all features must be in [0, 3] or [-4, 0]");
+    // Penalties are floats.
+    let grid = json!([
+        large,
+        ["m", "sk.linear_model.Ridge", []],
+        ["g", "sk.model_selection.GridSearchCV", [{"$": "m"}, {"o": {"alpha": {"$": "u"}}}], {"cv": 2}],
+        ["_", "sk.fit", [{"$": "g"}, {"$": "x"}, {"$": "y"}]],
+        ["best", "sk.attr", [{"$": "g"}, "best_params_"]],
+    ]);
+    let found = run(grid, json!(["best"]));
+    assert_eq!(found["best"]["o"][0][1].as_f64(), Some(u64::MAX as f64), "{found}");
+}
