@@ -4,7 +4,7 @@ use super::projection::deviations;
 use super::signs::flip;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
-use crate::dense::{eigh, tensor};
+use crate::dense::{eigh, has_unlike_units, spectrum, tensor};
 use crate::params::{Parameter, Setting, parameters};
 use crate::passes::{Around, Centred, ColumnSums, Moments, in_fixed_chunks};
 use crate::saved::{Save, saved};
@@ -20,6 +20,10 @@ use tharsis_numeric::{Error, Result, Tensor};
 
 /// scikit-learn's `PCA`: the directions in which samples vary most, by eigenvectors of their covariance (the
 /// solver `covariance_eigh`), in one pass; of fewer samples than features by their singular vectors.
+///
+/// Of features in unlike units, whose variances differ by more than 10⁶, the eigenvectors are the singular
+/// vectors of a factor of the covariance: small variances have the digits that they have in scikit-learn's
+/// solver `full`, where eigenvalues of the covariance are rounding of the largest one.
 ///
 /// ```
 /// use tharsis_learn::decomposition::PCA;
@@ -261,7 +265,13 @@ impl Axes {
     #[track_caller]
     fn of(training: &Training) -> Result<Axes> {
         let moments = Moments::of(training, None, Around::Mean)?;
-        let (mut values, vectors) = eigh(&(&moments.gram / (training.rows - 1) as f64))?;
+        let divisor = (training.rows - 1) as f64;
+        let varying = moments.varying() / divisor;
+        if has_unlike_units(&varying) {
+            let (values, vectors) = spectrum(&varying, training.rows - 1)?;
+            return Ok(Axes { values, directions: vectors.reversed_axes(), mean: moments.mean });
+        }
+        let (mut values, vectors) = eigh(&(&moments.gram / divisor))?;
         // Ascending; rounding may leave negative ones.
         values.invert_axis(Axis(0));
         values.mapv_inplace(|value| if value < 0.0 { 0.0 } else { value });

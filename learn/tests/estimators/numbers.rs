@@ -12,7 +12,7 @@ use tharsis_learn::metrics::euclidean_distances;
 use tharsis_learn::naive_bayes::{BernoulliNB, ComplementNB, GaussianNB, MultinomialNB};
 use tharsis_learn::preprocessing::StandardScaler;
 use tharsis_numeric::random::default_rng;
-use tharsis_numeric::{DType, Tensor, arange, array, concatenate, ones, where_, zeros};
+use tharsis_numeric::{DType, Tensor, arange, array, concatenate, ones, stack, where_, zeros};
 
 /// Rows before the others, more than are looked at for a first guess of means.
 const FIRST: usize = 300;
@@ -227,6 +227,30 @@ fn components_of_few_samples_are_those_of_the_covariance() {
     }
     let whole: f64 = values.iter().sum();
     assert!((model.explained_variance_ratio[0] - values[39] / whole).abs() < 1e-12);
+}
+
+/// Numbers of mean 0 and variance 1 in eight rows, which do not go together.
+fn patterns() -> [Tensor; 3] {
+    [
+        array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0]),
+        array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0]),
+        array([1.0, 1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0]),
+    ]
+}
+
+#[test]
+fn components_of_features_in_unlike_units_have_digits() {
+    let [u, v, w] = patterns();
+    let x = stack(&[&((&u + &v * 2.0 + &w * 3.0) * 1e-6), &(&u * 1e6), &(&u + &v)], 1);
+    let model = PCA::new().fit(&x, ..).unwrap();
+    // The expected variance of a feature is that beside larger ones, up to squares of the units.
+    for (found, expected) in model.explained_variance.iter().zip([1e12, 1.0, 9e-12]) {
+        assert!((found * 7.0 / 8.0 / expected - 1.0).abs() < 1e-9, "{}", model.explained_variance);
+    }
+    let third = model.transform(&x).get(&[(..).into(), 2i64.into()]).to_vec::<f64>().unwrap();
+    for (found, sign) in third.iter().zip(w.to_vec::<f64>().unwrap()) {
+        assert!((found / (3e-6 * sign) - 1.0).abs() < 1e-6, "{third:?}");
+    }
 }
 
 fn columns() -> tharsis_numeric::statistics::Covariance {
