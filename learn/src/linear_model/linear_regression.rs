@@ -4,7 +4,7 @@ use super::least::solved;
 use super::line::{self, Line};
 use crate::base::{Estimator, FitOptions, Predict, predicts};
 use crate::checks::{Nan, Training, refused};
-use crate::dense::eigh;
+use crate::dense::{eigh, spectrum};
 use crate::params::parameters;
 use crate::passes::{Centred, Moments};
 use crate::saved::saved;
@@ -16,6 +16,9 @@ use tharsis_numeric::{Result, Tensor};
 
 /// A singular value this many times above the bound is above it whatever the rounding.
 const SURE: f64 = 2.0;
+/// The part of the largest eigenvalue of products down to which others have eight digits: they are exact to
+/// the largest one.
+const DIGITS: f64 = 1e-8;
 
 /// scikit-learn's `LinearRegression`: the least sum of squares of what is left of the targets.
 ///
@@ -144,8 +147,7 @@ impl LinearRegression {
             // Squares have left the range of float64; the samples themselves may not have.
             return self.by_factors(training, &targets, one_axis);
         };
-        let singular: Array1<f64> =
-            eigh(&moments.gram)?.0.iter().rev().map(|&value| value.max(0.0).sqrt()).collect();
+        let singular = singular_values(&moments.gram)?;
         let (largest, least) = (singular.iter().next(), singular.iter().next_back());
         // Whether all directions stay is for the factors to tell if it is close.
         let is_full =
@@ -189,6 +191,17 @@ impl LinearRegression {
             self.tol
         )))
     }
+}
+
+/// The singular values of samples by the products of their columns (d, d), largest first.
+#[track_caller]
+fn singular_values(gram: &Array2<f64>) -> Result<Array1<f64>> {
+    let (values, _) = eigh(gram)?;
+    let (least, most) = (values.iter().next(), values.iter().next_back());
+    let has_digits = matches!((least, most), (Some(least), Some(most)) if DIGITS * most <= *least);
+    let squares: Array1<f64> =
+        if has_digits { values.iter().rev().copied().collect() } else { spectrum(gram, gram.nrows())?.0 };
+    Ok(squares.mapv(|square| square.max(0.0).sqrt()))
 }
 
 /// The slopes (d, k) by the Gram matrix; `None` if it has lost too many digits.

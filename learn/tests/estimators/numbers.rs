@@ -253,6 +253,20 @@ fn components_of_features_in_unlike_units_have_digits() {
     }
 }
 
+#[test]
+fn singular_values_of_features_in_unlike_units_have_digits() {
+    let [u, v, w] = patterns();
+    let x = stack(&[&(&u + &v), &(&u * 3e5), &(&w * 10.0)], 1);
+    let model = LinearRegression::new().fit(&x, &arange(8), ..).unwrap();
+    // The roots of both eigenvalues of the products of the first two.
+    let (trace, determinant) = (8.0 * (9e10 + 2.0), 64.0 * 9e10);
+    let largest = (trace + f64::sqrt(trace * trace - 4.0 * determinant)) / 2.0;
+    for (found, expected) in model.singular.iter().zip([largest, 800.0, determinant / largest]) {
+        assert!((found / expected.sqrt() - 1.0).abs() < 1e-9, "{}", model.singular);
+    }
+    assert_eq!(model.rank, 3);
+}
+
 fn columns() -> tharsis_numeric::statistics::Covariance {
     tharsis_numeric::statistics::Covariance { rowvar: false, ..Default::default() }
 }
