@@ -40,7 +40,8 @@ pub fn f_classif(x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Resu
 }
 
 /// scikit-learn's `f_regression`: the correlation of each feature with a target, for samples (n, d) and
-/// targets (n,). A constant feature has score 0.
+/// targets (n,). A constant feature has score 0. Two samples tell nothing: scores are 0 and p-values NaN,
+/// where those of scikit-learn are NaN or 1 by its rounding.
 ///
 /// ```
 /// use tharsis_learn::feature_selection::f_regression;

@@ -13,6 +13,7 @@ mod names;
 mod outputs;
 mod parameters;
 mod refusals;
+mod sklearn_names;
 
 use serde_json::{Value as Json, json};
 use tharsis_learn::programs::TABLES;
