@@ -2,8 +2,9 @@
 //! set.
 
 use super::lars::{Path, Rule, path};
+use super::least::well_conditioned;
 use super::line::{self, Line, line_model};
-use super::pursuit::pursued;
+use super::pursuit::{Coordinates, pursued};
 use super::sums::Sums;
 use crate::base::{Estimator, FitOptions};
 use crate::bounds::{check, check_count, check_folds};
@@ -193,6 +194,25 @@ impl Estimator for LassoLarsCV {
     }
 }
 
+/// The number of features that leaves folds least on average, and the pursuit of so many on all samples.
+/// `pursue` makes one without a fold, or on all samples, `left` tells the mean of squares of a fold.
+#[track_caller]
+fn chosen(
+    folds: usize,
+    most: usize,
+    pursue: impl Fn(Option<usize>, usize) -> Result<Vec<Array1<f64>>>,
+    left: impl Fn(usize, &Array1<f64>) -> f64,
+) -> Result<(usize, Vec<Array1<f64>>)> {
+    let mut squares: Vec<Vec<f64>> = Vec::with_capacity(folds);
+    for fold in 0..folds {
+        squares.push(pursue(Some(fold), most)?.iter().map(|coef| left(fold, coef)).collect());
+    }
+    // Pursuits may end before: as many as all have.
+    let shared = squares.iter().map(Vec::len).min().unwrap_or(0);
+    let count = 1 + least((0..shared).map(|at| squares.iter().map(|own| own[at]).sum()));
+    Ok((count, pursue(None, count)?))
+}
+
 impl Estimator for OrthogonalMatchingPursuitCV {
     type Fitted = FittedOrthogonalMatchingPursuitCV;
 
@@ -216,20 +236,27 @@ impl Estimator for OrthogonalMatchingPursuitCV {
         if columns < most {
             return Err(refused("The number of atoms cannot be more than the number of features"));
         }
-        let around = line::around(self.fit_intercept);
-        let parts = Sums::of_folds(&training, &training.one_target()?, self.cv.unwrap_or(FOLDS))?;
-        let pursue = |sums: &Sums, most: usize| pursued(sums, most, None, || training.engine.check_time());
-        let mut squares: Vec<Vec<f64>> = Vec::with_capacity(parts.len());
-        for (fold, test) in parts.iter().enumerate() {
-            let train = Sums::without(&parts, Some(fold))?.around(around);
-            let path = pursue(&train, most)?;
-            squares.push(path.iter().map(|coef| test.left(coef, &train, 0)).collect());
-        }
-        // Pursuits may end before: as many as all have.
-        let shared = squares.iter().map(Vec::len).min().unwrap_or(0);
-        let n_nonzero_coefs = 1 + least((0..shared).map(|at| squares.iter().map(|own| own[at]).sum()));
+        let (around, folds) = (line::around(self.fit_intercept), self.cv.unwrap_or(FOLDS));
+        let target = training.one_target()?;
+        let parts = Sums::of_folds(&training, &target, folds)?;
         let sums = Sums::without(&parts, None)?.around(around);
-        let path = pursue(&sums, n_nonzero_coefs)?;
+        let look = || training.engine.check_time();
+        // As in a single pursuit; of the smallest training set as well.
+        let has_lost = !self.fit_intercept
+            && columns <= training.rows - training.rows.div_ceil(folds)
+            && well_conditioned(&sums.gram)?.is_none();
+        let (n_nonzero_coefs, path) = if has_lost {
+            let parts = Coordinates::of_folds(&training, &target, folds)?;
+            let pursue = |left_out, most| Coordinates::without(&parts, left_out)?.pursued(most, None, look);
+            chosen(folds, most, pursue, |fold, coef| parts[fold].left(coef))?
+        } else {
+            let trains = (0..folds).map(|fold| Ok(Sums::without(&parts, Some(fold))?.around(around)));
+            let trains: Vec<Sums> = trains.collect::<Result<_>>()?;
+            let pursue = |left_out: Option<usize>, most| {
+                pursued(left_out.map_or(&sums, |fold| &trains[fold]), most, None, look)
+            };
+            chosen(folds, most, pursue, |fold, coef| parts[fold].left(coef, &trains[fold], 0))?
+        };
         let slopes = path.last().cloned().unwrap_or_else(|| Array1::zeros(columns));
         if slopes.iter().any(|slope| !slope.is_finite()) {
             return Err(training.beyond_float64());

@@ -10,9 +10,10 @@ use super::sums::Sums;
 use crate::base::{Estimator, FitOptions};
 use crate::bounds::{check, check_not_negative};
 use crate::checks::{Training, refused};
+use crate::model_selection::KFold;
 use crate::params::estimator;
 use crate::passes::{Around, Centred};
-use ndarray::{Array1, Array2, ArrayD, Axis, Slice};
+use ndarray::{Array1, Array2, ArrayD, Axis, Slice, concatenate};
 use serde::{Deserialize, Serialize};
 use tharsis_numeric::{Result, Tensor};
 
@@ -90,18 +91,20 @@ impl Estimator for OrthogonalMatchingPursuit {
         if n_nonzero_coefs.is_some_and(|count| columns < count) {
             return Err(refused("The number of atoms cannot be more than the number of features"));
         }
-        let sums = Sums::of(&training, &training.one_target()?, line::around(self.fit_intercept))?;
+        let target = training.one_target()?;
+        let sums = Sums::of(&training, &target, line::around(self.fit_intercept))?;
         let most = n_nonzero_coefs.unwrap_or(columns);
         let look = || training.engine.check_time();
         // Products of samples far from zero have lost all directions across.
         let has_lost =
             !self.fit_intercept && columns <= training.rows && well_conditioned(&sums.gram)?.is_none();
-        let (n_iter, coef) = if has_lost {
-            Factored::of(&training)?.pursued(most, self.tol, look)?
+        let path = if has_lost {
+            Coordinates::of(&training, &target)?.pursued(most, self.tol, look)?
         } else {
-            let path = pursued(&sums, most, self.tol, look)?;
-            (path.len(), path.into_iter().last().unwrap_or_else(|| Array1::zeros(columns)))
+            pursued(&sums, most, self.tol, look)?
         };
+        let n_iter = path.len();
+        let coef = path.into_iter().last().unwrap_or_else(|| Array1::zeros(columns));
         if coef.iter().any(|coef| !coef.is_finite()) {
             return Err(training.beyond_float64());
         }
@@ -150,7 +153,80 @@ pub(super) fn pursued(
     Ok(path)
 }
 
-/// Samples and their target in coordinates of which there are no more than columns of both: their factor.
+/// Samples and their target in coordinates of which there are few: factors of parts, one below the other.
+pub(super) struct Coordinates {
+    /// The number of samples.
+    rows: usize,
+    /// Features, and the target behind them; (r, d + 1).
+    upper: Array2<f64>,
+}
+
+impl Coordinates {
+    /// Those of a line through zero. One pass.
+    #[track_caller]
+    pub(super) fn of(training: &Training, target: &Tensor) -> Result<Coordinates> {
+        let centred = Centred::of(training, target, Around::Zero)?;
+        Ok(Coordinates { rows: training.rows, upper: upper_factor(training, &centred)? })
+    }
+
+    /// Those of so many consecutive folds. Each sample is read once.
+    #[track_caller]
+    pub(super) fn of_folds(training: &Training, target: &Tensor, folds: usize) -> Result<Vec<Coordinates>> {
+        let splits = KFold { n_splits: folds, ..KFold::default() }.split(&training.x)?;
+        let parts = splits.map(|split| {
+            let part = training.part(|tensor| split.test.of(tensor))?;
+            Coordinates::of(&part, &split.test.of(target))
+        });
+        parts.collect()
+    }
+
+    /// Those of all parts but one, or of all.
+    ///
+    /// # Errors
+    /// `ValueError` if there are none.
+    #[track_caller]
+    pub(super) fn without(parts: &[Coordinates], left_out: Option<usize>) -> Result<Coordinates> {
+        let (mut rows, mut uppers) = (0, Vec::new());
+        for (at, part) in parts.iter().enumerate() {
+            if Some(at) != left_out {
+                rows += part.rows;
+                uppers.push(part.upper.view());
+            }
+        }
+        let upper = concatenate(Axis(0), &uppers).map_err(|error| refused(error.to_string()))?;
+        Ok(Coordinates { rows, upper })
+    }
+
+    /// The mean of the squares that slopes (d,) leave of the target.
+    pub(super) fn left(&self, slopes: &Array1<f64>) -> f64 {
+        let last = slopes.len();
+        let features = self.upper.slice_axis(Axis(1), Slice::from(..last));
+        let left = &self.upper.column(last) - &features.dot(slopes);
+        left.dot(&left) / self.rows as f64
+    }
+
+    /// The pursuit that [`pursued`] makes of products.
+    pub(super) fn pursued(
+        &self,
+        most: usize,
+        tol: Option<f64>,
+        look: impl FnMut() -> Result<()>,
+    ) -> Result<Vec<Array1<f64>>> {
+        let columns = self.upper.ncols() - 1;
+        let factored = Factored {
+            features: self.upper.slice_axis(Axis(1), Slice::from(..columns)).to_owned(),
+            left: self.upper.column(columns).to_owned(),
+            rounding: MARGIN * f64::EPSILON * self.rows.max(columns) as f64,
+            columns: Vec::new(),
+            basis: Vec::new(),
+            parts: Vec::new(),
+            along: Vec::new(),
+        };
+        factored.pursued(most, tol, look)
+    }
+}
+
+/// A pursuit under way, in coordinates of samples and their target.
 struct Factored {
     /// (r, d).
     features: Array2<f64>,
@@ -169,42 +245,27 @@ struct Factored {
 }
 
 impl Factored {
-    /// That of a line through zero. One pass.
-    #[track_caller]
-    fn of(training: &Training) -> Result<Factored> {
-        let centred = Centred::of(training, &training.one_target()?, Around::Zero)?;
-        let upper = upper_factor(training, &centred)?;
-        let columns = training.columns;
-        Ok(Factored {
-            features: upper.slice_axis(Axis(1), Slice::from(..columns)).to_owned(),
-            left: upper.column(columns).to_owned(),
-            rounding: MARGIN * f64::EPSILON * training.rows.max(columns) as f64,
-            columns: Vec::new(),
-            basis: Vec::new(),
-            parts: Vec::new(),
-            along: Vec::new(),
-        })
-    }
-
-    /// The pursuit that [`pursued`] makes of products: the number of features, and the coefficients of all.
+    /// The coefficients of each number of features, ascending.
     fn pursued(
         mut self,
         most: usize,
         tol: Option<f64>,
-        look: impl Fn() -> Result<()>,
-    ) -> Result<(usize, Array1<f64>)> {
+        mut look: impl FnMut() -> Result<()>,
+    ) -> Result<Vec<Array1<f64>>> {
         let nothing = UNCORRELATED * length(&self.left);
+        let mut path = Vec::new();
         while self.columns.len() < most {
             look()?;
             if length(&self.left) <= nothing || !self.push() {
                 break;
             }
+            path.push(self.coef());
             let squares = self.left.dot(&self.left);
             if tol.is_some_and(|tol| squares <= tol) {
                 break;
             }
         }
-        Ok((self.columns.len(), self.coef()))
+        Ok(path)
     }
 
     /// Chooses the feature that goes most with what is left, the first one of equal columns. Whether there is

@@ -11,7 +11,8 @@ use tharsis_learn::feature_selection::{
 use tharsis_learn::impute::{MissingIndicator, SimpleImputer};
 use tharsis_learn::linear_model::{
     BayesianRidge, ElasticNet, Lasso, LinearRegression, LogisticRegression, LogisticRegressionCV,
-    OrthogonalMatchingPursuit, PoissonRegressor, Ridge, RidgeCV, RidgeClassifier,
+    OrthogonalMatchingPursuit, OrthogonalMatchingPursuitCV, PoissonRegressor, Ridge, RidgeCV,
+    RidgeClassifier,
 };
 use tharsis_learn::preprocessing::{
     PolynomialFeatures, PowerMethod, PowerTransformer, QuantileTransformer, RobustScaler,
@@ -387,6 +388,13 @@ fn a_pursuit_through_zero_keeps_digits_of_far_samples() {
     let (found, expected) = ([model.coef[[0]], model.coef[[1]], model.coef[[2]]], [0.5, 0.0, 0.5]);
     assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?}");
     assert_eq!(model.n_iter, 2);
+    // Each fold has the same samples, so that its pursuit is that of all.
+    let thrice = |of: &Tensor| concatenate(&[of, of, of], 0);
+    let folds = OrthogonalMatchingPursuitCV::new().fit_intercept(false).max_iter(2).cv(3);
+    let model = folds.fit(&thrice(&x), &thrice(&y), ..).unwrap();
+    let (found, expected) = ([model.coef[[0]], model.coef[[1]], model.coef[[2]]], [0.5, -0.5, 0.0]);
+    assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6), "{found:?}");
+    assert_eq!((model.n_nonzero_coefs, model.n_iter), (2, 2));
 }
 
 /// 49 times a 49th is less than 1.
