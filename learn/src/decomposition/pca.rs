@@ -375,6 +375,50 @@ impl FittedPCA {
         covariance
     }
 
+    /// scikit-learn's `get_precision`: the inverse of [`get_covariance`](FittedPCA::get_covariance); (d, d).
+    ///
+    /// ```
+    /// use tharsis_learn::decomposition::PCA;
+    /// use tharsis_numeric::array;
+    /// let model = PCA::new().fit(&array([0.0, 4.0]).reshape(&[2, 1]), ..)?;
+    /// assert!((model.get_precision()?[[0, 0]] - 0.125).abs() < 1e-12);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `LinAlgError` for a covariance that is singular up to rounding.
+    #[track_caller]
+    pub fn get_precision(&self) -> Result<Array2<f64>> {
+        let variances = self.variances()?;
+        let (components, features) = self.components.dim();
+        let beside = if components < features { 1.0 / self.noise_variance } else { 0.0 };
+        let above = variances.mapv(|variance| 1.0 / variance - beside);
+        let mut precision = self.components.t().dot(&(&self.components * &above.insert_axis(Axis(1))));
+        precision.diag_mut().mapv_inplace(|part| part + beside);
+        Ok(precision)
+    }
+
+    /// The variances along the components in the probabilistic model; (k,).
+    ///
+    /// # Errors
+    /// `LinAlgError` for a covariance that is singular up to rounding.
+    #[track_caller]
+    fn variances(&self) -> Result<Array1<f64>> {
+        let (components, features) = self.components.dim();
+        let noise = self.noise_variance;
+        let variances = self.explained_variance.mapv(|variance| variance.max(noise));
+        let largest = variances.iter().fold(0.0f64, |largest, variance| largest.max(*variance));
+        let bound = largest * f64::EPSILON * features as f64;
+        let mut all = variances.iter().copied().chain((components < features).then_some(noise));
+        match all.find(|variance| *variance <= bound) {
+            None => Ok(variances),
+            Some(variance) => Err(Error::here(GraphError::Kernel(KernelError::Singular(format!(
+                "Singular matrix: the covariance has variance {variance} in one direction and {largest} in \
+                 another"
+            ))))),
+        }
+    }
+
     /// scikit-learn's `score_samples`: the logarithm of the likelihood of each sample (n, d) under the
     /// probabilistic model, as an expression; (n,).
     ///
@@ -393,18 +437,8 @@ impl FittedPCA {
     pub fn score_samples(&self, x: &Tensor) -> Result<Tensor> {
         let around = samples_for("PCA", x, self.mean.len())? - tensor(&self.mean);
         let (components, features) = self.components.dim();
-        let noise = self.noise_variance;
-        let variances = self.explained_variance.mapv(|variance| variance.max(noise));
-        let largest = variances.iter().fold(0.0f64, |largest, variance| largest.max(*variance));
+        let (noise, variances) = (self.noise_variance, self.variances()?);
         let left_out = (features - components) as f64;
-        let bound = largest * f64::EPSILON * features as f64;
-        let mut all = variances.iter().copied().chain((0.0 < left_out).then_some(noise));
-        if let Some(variance) = all.find(|variance| *variance <= bound) {
-            return Err(Error::here(GraphError::Kernel(KernelError::Singular(format!(
-                "Singular matrix: the covariance has variance {variance} in one direction and {largest} in \
-                 another"
-            )))));
-        }
         let along = in_fixed_chunks(&around.matmul(&tensor(&self.components).t()), components);
         let mut distance = (along.square() / tensor(&variances)).sum(1);
         let mut log_determinant: f64 = variances.iter().map(|variance| variance.ln()).sum();

@@ -284,6 +284,12 @@ fn a_density_needs_variance_in_all_directions() {
     let model = PCA::new().n_components(2).fit(&few, ..).unwrap();
     let found = model.score_samples(&few).unwrap().to_vec::<f64>().unwrap();
     let covariance = model.get_covariance();
+    let product = model.get_precision().unwrap().dot(&covariance);
+    let is_one = |((row, column), found): ((usize, usize), &f64)| {
+        (found - f64::from(u8::from(row == column))).abs() < 1e-9
+    };
+    assert!(product.indexed_iter().all(is_one), "{product}");
+    assert_eq!(PCA::new().fit(&few, ..).unwrap().get_precision().unwrap_err().class(), "LinAlgError");
     let (values, vectors) = Tensor::from_array(&covariance.into_dyn()).eigh(false);
     let along = (&few - few.mean(0)).matmul(&vectors);
     let constant = 40.0 * (2.0 * PI).ln() + values.log().sum(..).item().unwrap().to_f64();
