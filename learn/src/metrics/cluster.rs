@@ -1,7 +1,7 @@
 //! Metrics of clusterings, whose labels have no order and no names.
 
 use super::contingency::{Contingency, Labels};
-use super::inputs::{equal_lengths, settled};
+use super::inputs::{equal_lengths, settled, value_error};
 use super::options::defaults;
 use crate::Result;
 use tharsis_numeric::Tensor;
@@ -77,6 +77,35 @@ pub fn contingency_matrix(labels_true: &Tensor, labels_pred: &Tensor) -> Result<
     };
     let counts: Vec<i64> = table.weights.iter().map(|&count| count as i64).collect();
     Ok(Tensor::from_elements(&[table.rows.len(), table.columns.len()], &counts))
+}
+
+/// scikit-learn's `pair_confusion_matrix`: the ordered pairs of different samples that are apart (first) or
+/// together in the true clustering (row) and in the predicted one (column); (2, 2), int64.
+///
+/// ```
+/// use tharsis_learn::metrics::pair_confusion_matrix;
+/// use tharsis_numeric::array;
+/// let found = pair_confusion_matrix(&array([0i64, 0, 1, 2]), &array([0i64, 0, 1, 1]))?;
+/// assert_eq!(found.to_vec::<i64>()?, [8, 2, 0, 2]);
+/// # Ok::<(), tharsis_learn::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`contingency_matrix`]; `ValueError` for more pairs than int64 counts.
+///
+/// # Distributed
+/// As [`contingency_matrix`].
+#[track_caller]
+pub fn pair_confusion_matrix(labels_true: &Tensor, labels_pred: &Tensor) -> Result<Tensor> {
+    let Some(table) = table(labels_true, labels_pred)? else {
+        return Ok(Tensor::from_elements(&[2, 2], &[0i64; 4]));
+    };
+    let Pairs { together, only_true, only_pred, apart } = Pairs::of(&table);
+    let mut counts = [0; 4];
+    for (count, pairs) in counts.iter_mut().zip([apart, only_pred, only_true, together]) {
+        *count = i64::try_from(pairs).map_err(|_| value_error(format!("{pairs} pairs exceed int64")))?;
+    }
+    Ok(Tensor::from_elements(&[2, 2], &counts))
 }
 
 /// scikit-learn's `rand_score`: the fraction of pairs of samples that are together or apart in both

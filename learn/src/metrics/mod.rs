@@ -46,7 +46,8 @@ pub use classification::{
 pub use cluster::{
     AverageMethod, Homogeneity, MutualInfo, VMeasure, adjusted_mutual_info_score, adjusted_rand_score,
     completeness_score, contingency_matrix, fowlkes_mallows_score, homogeneity_completeness_v_measure,
-    homogeneity_score, mutual_info_score, normalized_mutual_info_score, rand_score, v_measure_score,
+    homogeneity_score, mutual_info_score, normalized_mutual_info_score, pair_confusion_matrix, rand_score,
+    v_measure_score,
 };
 pub use curves::{
     PrecisionRecallCurve, PrecisionRecallOptions, Roc, RocCurve, auc, precision_recall_curve, roc_curve,

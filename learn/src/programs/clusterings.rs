@@ -5,7 +5,7 @@ use super::model::real;
 use crate::metrics::{
     AverageMethod, MutualInfo, VMeasure, adjusted_mutual_info_score, adjusted_rand_score, completeness_score,
     contingency_matrix, fowlkes_mallows_score, homogeneity_completeness_v_measure, homogeneity_score,
-    mutual_info_score, normalized_mutual_info_score, rand_score, v_measure_score,
+    mutual_info_score, normalized_mutual_info_score, pair_confusion_matrix, rand_score, v_measure_score,
 };
 use tharsis_numeric::Tensor;
 use tharsis_numeric::protocol::{Failure, Scope, Value};
@@ -103,6 +103,15 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         |args, _| {
             let (labels, clusters) = pair(args, "labels_true", "labels_pred")?;
             Ok(Value::Tensor(contingency_matrix(&labels, &clusters)?))
+        },
+    ),
+    function(
+        "sk.metrics.cluster.pair_confusion_matrix",
+        &[TRUE, PRED],
+        "pairs that are apart or together in each clustering",
+        |args, _| {
+            let (labels, clusters) = pair(args, "labels_true", "labels_pred")?;
+            Ok(Value::Tensor(pair_confusion_matrix(&labels, &clusters)?))
         },
     ),
 ];
