@@ -1,7 +1,7 @@
 //! Features scaled by their largest absolute value.
 
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Nan, Training, checked_for, in_dtype_of};
+use crate::checks::{Nan, Training, check_samples, checked_for, in_dtype_of};
 use crate::dense::tensor;
 use crate::params::parameters;
 use crate::preprocessing::without_zeros;
@@ -69,17 +69,50 @@ impl MaxAbsScaler {
     #[track_caller]
     pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedMaxAbsScaler> {
         let training = Training::unsupervised("MaxAbsScaler", x, &options.into())?.without_weights()?;
-        let states = training.engine.run(&[&training.x.abs().nanmax(0)])?;
-        if states.iter().any(|state| state.iter().any(|end| end.is_infinite())) {
-            training.explain_not_finite(Nan::Missing)?;
-        }
-        let max_abs = vector(states.into_iter().next().ok_or_else(lost)?)?;
-        let scale = max_abs.mapv(without_zeros);
-        Ok(FittedMaxAbsScaler { max_abs, scale })
+        Ok(FittedMaxAbsScaler::of(largest(&training)?))
     }
 }
 
+/// The largest absolute values of features, NaN for one without numbers; (d,). One pass.
+#[track_caller]
+fn largest(training: &Training) -> Result<Array1<f64>> {
+    let states = training.engine.run(&[&training.x.abs().nanmax(0)])?;
+    if states.iter().any(|state| state.iter().any(|end| end.is_infinite())) {
+        training.explain_not_finite(Nan::Missing)?;
+    }
+    vector(states.into_iter().next().ok_or_else(lost)?)
+}
+
 impl FittedMaxAbsScaler {
+    fn of(max_abs: Array1<f64>) -> FittedMaxAbsScaler {
+        let scale = max_abs.mapv(without_zeros);
+        FittedMaxAbsScaler { max_abs, scale }
+    }
+
+    /// scikit-learn's `partial_fit`: the model of the samples before and of these (n, d). A feature that has
+    /// no numbers here keeps its scale; scikit-learn's is NaN from then on.
+    ///
+    /// ```
+    /// use tharsis_learn::preprocessing::MaxAbsScaler;
+    /// use tharsis_numeric::array;
+    /// let mut model = MaxAbsScaler::new().fit(&array([-3.0]).reshape(&[1, 1]), ..)?;
+    /// model.partial_fit(&array([2.0, -5.0]).reshape(&[2, 1]), ..)?;
+    /// assert_eq!(model.max_abs[0], 5.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the fit; `ValueError` for another number of features. The model stays as it was then.
+    #[track_caller]
+    pub fn partial_fit(&mut self, x: &Tensor, options: impl Into<FitOptions>) -> Result<()> {
+        let training = Training::unsupervised("MaxAbsScaler", x, &options.into())?.without_weights()?;
+        check_samples("MaxAbsScaler", &training.own, self.scale.len())?;
+        let mut max_abs = largest(&training)?;
+        max_abs.zip_mut_with(&self.max_abs, |largest, &before| *largest = largest.max(before));
+        *self = FittedMaxAbsScaler::of(max_abs);
+        Ok(())
+    }
+
     /// Samples (n, d) divided by the scale; floats keep their dtype.
     ///
     /// ```

@@ -1,7 +1,7 @@
 //! Features scaled to a range.
 
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Nan, Training, checked_for, in_dtype_of, refused};
+use crate::checks::{Nan, Training, check_samples, checked_for, in_dtype_of, refused};
 use crate::dense::tensor;
 use crate::params::parameters;
 use crate::passes::column_ends;
@@ -125,11 +125,22 @@ impl MinMaxScaler {
             )));
         }
         let training = Training::unsupervised("MinMaxScaler", x, &options.into())?.without_weights()?;
-        let (data_min, data_max) = column_ends(&training)?;
+        let ends = column_ends(&training)?;
+        self.fitted(&training, ends)
+    }
+
+    /// The model of features between these ends.
+    #[track_caller]
+    fn fitted(
+        &self,
+        training: &Training,
+        (data_min, data_max): (Array1<f64>, Array1<f64>),
+    ) -> Result<FittedMinMaxScaler> {
         let data_range = &data_max - &data_min;
         if data_range.iter().any(|range| range.is_infinite()) {
             return Err(training.beyond_float64());
         }
+        let [low, high] = self.feature_range;
         let scale = data_range.mapv(|range| (high - low) / without_zeros(range));
         let min = low - &data_min * &scale;
         let (feature_range, clip) = (self.feature_range, self.clip);
@@ -138,6 +149,33 @@ impl MinMaxScaler {
 }
 
 impl FittedMinMaxScaler {
+    /// scikit-learn's `partial_fit`: the model of the samples before and of these (n, d). A feature that has
+    /// no numbers here keeps its range; scikit-learn's is NaN from then on.
+    ///
+    /// ```
+    /// use tharsis_learn::preprocessing::MinMaxScaler;
+    /// use tharsis_numeric::array;
+    /// let mut model = MinMaxScaler::new().fit(&array([2.0, 4.0]).reshape(&[2, 1]), ..)?;
+    /// model.partial_fit(&array([8.0]).reshape(&[1, 1]), ..)?;
+    /// assert_eq!((model.data_min[0], model.data_max[0]), (2.0, 8.0));
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the fit; `ValueError` for another number of features. The model stays as it was then.
+    #[track_caller]
+    pub fn partial_fit(&mut self, x: &Tensor, options: impl Into<FitOptions>) -> Result<()> {
+        let training = Training::unsupervised("MinMaxScaler", x, &options.into())?.without_weights()?;
+        check_samples("MinMaxScaler", &training.own, self.scale.len())?;
+        let (mut least, mut largest) = column_ends(&training)?;
+        // NaN is neither of two ends.
+        least.zip_mut_with(&self.data_min, |end, &before| *end = end.min(before));
+        largest.zip_mut_with(&self.data_max, |end, &before| *end = end.max(before));
+        let (feature_range, clip) = (self.feature_range, self.clip);
+        *self = MinMaxScaler { feature_range, clip }.fitted(&training, (least, largest))?;
+        Ok(())
+    }
+
     /// Samples (n, d) scaled to the range; floats keep their dtype.
     ///
     /// ```

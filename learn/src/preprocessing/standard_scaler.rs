@@ -2,7 +2,7 @@
 
 use super::affine::Affine;
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Training, refused};
+use crate::checks::{Training, check_samples, refused};
 use crate::params::parameters;
 use crate::passes::{ColumnSums, is_constant};
 use crate::saved::{Save, saved};
@@ -114,8 +114,13 @@ impl StandardScaler {
     /// that do not fit, are negative, or NaN; `OverflowError` for sums beyond float64; errors of the passes.
     #[track_caller]
     pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedStandardScaler> {
-        let training = Training::unsupervised("StandardScaler", x, &options.into())?;
-        let sums = ColumnSums::of(&training, training.weight.as_ref(), self.with_std)?;
+        self.fitted_to(&Training::unsupervised("StandardScaler", x, &options.into())?)
+    }
+
+    /// The model of samples that have been checked.
+    #[track_caller]
+    fn fitted_to(&self, training: &Training) -> Result<FittedStandardScaler> {
+        let sums = ColumnSums::of(training, training.weight.as_ref(), self.with_std)?;
         if training.weight.is_some() && sums.count.iter().all(|&count| count == 0.0) {
             return Err(refused("Weights sum to zero, can't be normalized"));
         }
@@ -133,7 +138,7 @@ impl StandardScaler {
         if self.with_std {
             var = sums.variance();
             Zip::from(&mut scale).and(&var).and(&mean).for_each(|scale, &var, &mean| {
-                *scale = if is_constant(var, mean) { 1.0 } else { var.sqrt() };
+                *scale = deviation(var, mean);
             });
         }
         let (with_mean, with_std) = (self.with_mean, self.with_std);
@@ -141,7 +146,59 @@ impl StandardScaler {
     }
 }
 
+/// The deviation of numbers of this variance around this mean, 1 if they are constant.
+fn deviation(var: f64, mean: f64) -> f64 {
+    if is_constant(var, mean) { 1.0 } else { var.sqrt() }
+}
+
 impl FittedStandardScaler {
+    /// scikit-learn's `partial_fit`: the model of the samples before and of these (n, d).
+    ///
+    /// ```
+    /// use tharsis_learn::preprocessing::StandardScaler;
+    /// use tharsis_numeric::array;
+    /// let mut model = StandardScaler::new().fit(&array([1.0, 3.0]).reshape(&[2, 1]), ..)?;
+    /// model.partial_fit(&array([5.0, 7.0]).reshape(&[2, 1]), ..)?;
+    /// assert_eq!((model.mean[0], model.var[0], model.n_samples_seen[0]), (4.0, 5.0, 4.0));
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the fit; `ValueError` for another number of features. The model stays as it was then.
+    #[track_caller]
+    pub fn partial_fit(&mut self, x: &Tensor, options: impl Into<FitOptions>) -> Result<()> {
+        let training = Training::unsupervised("StandardScaler", x, &options.into())?;
+        check_samples("StandardScaler", &training.own, self.mean.len())?;
+        let (with_mean, with_std) = (self.with_mean, self.with_std);
+        let more = StandardScaler { with_mean, with_std }.fitted_to(&training)?;
+        let mut all = self.clone();
+        for at in 0..all.mean.len() {
+            let (seen, own) = (self.n_samples_seen[at], more.n_samples_seen[at]);
+            if own == 0.0 {
+                continue;
+            }
+            all.n_samples_seen[at] = seen + own;
+            (all.mean[at], all.var[at]) = (more.mean[at], more.var[at]);
+            if 0.0 < seen {
+                let (before, share) = (seen / (seen + own), own / (seen + own));
+                let apart = more.mean[at] - self.mean[at];
+                all.mean[at] = self.mean[at] + apart * share;
+                if with_std {
+                    let between = apart * before * (apart * share);
+                    all.var[at] = self.var[at] * before + more.var[at] * share + between;
+                }
+            }
+            if !(all.mean[at].is_finite() && all.var[at].is_finite()) {
+                return Err(training.beyond_float64());
+            }
+            if with_std {
+                all.scale[at] = deviation(all.var[at], all.mean[at]);
+            }
+        }
+        *self = all;
+        Ok(())
+    }
+
     /// Whether there are as many numbers of each kind.
     pub(super) fn is_sound(&self) -> bool {
         let lengths = [&self.mean, &self.var, &self.scale, &self.n_samples_seen].map(|array| array.len());

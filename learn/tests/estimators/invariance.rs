@@ -12,9 +12,11 @@ use tharsis_learn::linear_model::{Lasso, LinearRegression, LogisticRegression, P
 use tharsis_learn::naive_bayes::GaussianNB;
 use tharsis_learn::neighbors::NearestCentroid;
 use tharsis_learn::pipeline::Pipeline;
-use tharsis_learn::preprocessing::{MinMaxScaler, PowerTransformer, QuantileTransformer, StandardScaler};
+use tharsis_learn::preprocessing::{
+    MaxAbsScaler, MinMaxScaler, PowerTransformer, QuantileTransformer, StandardScaler,
+};
 use tharsis_numeric::random::default_rng;
-use tharsis_numeric::{Chunks, DType, LocalExecutor, Tensor};
+use tharsis_numeric::{Chunks, DType, LocalExecutor, Tensor, array};
 
 const ROWS: usize = 5_000;
 
@@ -143,6 +145,40 @@ fn integers_and_float32_are_computed_in_float64() {
     let made =
         MinMaxScaler::new().fit(&whole.astype(DType::I64), ..).unwrap().transform(&whole.astype(DType::I64));
     assert_eq!(made.dtype().unwrap(), DType::F64);
+}
+
+#[test]
+fn scalers_of_batches_are_those_of_all_samples() {
+    let nan = f64::NAN;
+    let x = array([1.0, nan, -3.0, 4.0, nan, 2.0, 7.0, 5.0, 1e3, 6.0, -1.0, 1e3]).reshape(&[6, 2]);
+    let part = |start: i64, end: i64| x.get(&[(start..end).into()]);
+    let ends = MinMaxScaler::new().feature_range(-1.0, 1.0);
+    let (whole, all_ends) = (StandardScaler::new().fit(&x, ..).unwrap(), ends.fit(&x, ..).unwrap());
+    let largest = MaxAbsScaler::new().fit(&x, ..).unwrap();
+    // The second feature begins without numbers.
+    let mut model = StandardScaler::new().fit(&part(0, 1), ..).unwrap();
+    let (mut some_ends, mut some) =
+        (ends.fit(&part(0, 1), ..).unwrap(), MaxAbsScaler::new().fit(&part(0, 1), ..).unwrap());
+    for batch in [part(1, 4), part(0, 1) * nan, part(4, 6)] {
+        model.partial_fit(&batch, ..).unwrap();
+        some_ends.partial_fit(&batch, ..).unwrap();
+        some.partial_fit(&batch, ..).unwrap();
+    }
+    assert_eq!(model.n_samples_seen, whole.n_samples_seen);
+    for (found, expected) in
+        [(&model.mean, &whole.mean), (&model.var, &whole.var), (&model.scale, &whole.scale)]
+    {
+        let mut both = found.iter().zip(expected);
+        assert!(both.all(|(found, expected)| (found / expected - 1.0).abs() < 1e-12), "{found} {expected}");
+    }
+    assert_eq!((&some_ends.scale, &some_ends.min), (&all_ends.scale, &all_ends.min));
+    assert_eq!(some.scale, largest.scale);
+    let wide = x.reshape(&[4, 3]);
+    for error in [model.partial_fit(&wide, ..), some_ends.partial_fit(&wide, ..), some.partial_fit(&wide, ..)]
+    {
+        assert!(error.unwrap_err().to_string().starts_with("X has 3 features, but"));
+    }
+    assert_eq!(some.scale, largest.scale);
 }
 
 #[test]
