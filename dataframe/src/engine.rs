@@ -202,7 +202,8 @@ pub(crate) fn answer_all_queries(options: &mut ConfigOptions) {
 pub(crate) fn parts(config: SessionConfig) -> SessionStateBuilder {
     let rules = crate::stage::outer_joins::rules(crate::stage::repeated_projections::rules());
     let rules = crate::stage::null_joins::rules(rules);
-    let mut rules = crate::stage::whole_aggregates::rules(rules);
+    let rules = crate::stage::whole_aggregates::rules(rules);
+    let mut rules = crate::stage::random_filters::rules(rules);
     // Before the rules that make joins of subqueries.
     rules.insert(0, crate::stage::not_in::rule());
     rules.insert(0, crate::stage::asked_values::rule());

@@ -21,6 +21,7 @@ pub(crate) mod outer_joins;
 mod part;
 mod partitions;
 mod piece;
+pub(crate) mod random_filters;
 mod ranged;
 mod ranges;
 mod rank_filter;
