@@ -7,7 +7,7 @@ use tharsis_dataframe::{Error, SqlPlace, SqlSession};
 type Mistake = (&'static str, Option<&'static str>, &'static str);
 
 #[rustfmt::skip]
-const MISTAKES: [Mistake; 178] = [
+const MISTAKES: [Mistake; 179] = [
     // Syntax.
     ("select count(* from sales", Some("from"), "expected \")\", found \"from\""),
     ("selct 1", Some("selct"), "did you mean SELECT?"),
@@ -179,7 +179,8 @@ const MISTAKES: [Mistake; 178] = [
     ("select city collate x from sales", Some("collate"), "COLLATE is not supported"),
     ("select * from sales tablesample (10)", None, "(10 percent), (100 rows)"),
     ("select count(*) from sales prewhere sold = 1", Some("prewhere"), "PREWHERE (write WHERE)"),
-    ("select * rename (city as town) from sales", Some("rename"), "RENAME behind * is not supported"),
+    ("select * rename (ctiy as town) from sales", Some("ctiy"), "no column \"ctiy\"; there are \"city\", \"sold\", \"day\"; did you mean \"city\"?"),
+    ("from sales |> select * rename (city as town)", Some("rename"), "RENAME behind * is not supported"),
     ("select top 2 city from sales union select 'a'", Some("top"), "TOP is not supported"),
     ("grant select on sales to x", None, "the statement GRANT is not supported"),
     ("alter table sales add column x int", None, "the statement ALTER TABLE is not supported: write create or replace table t as select"),

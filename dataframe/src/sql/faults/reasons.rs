@@ -82,6 +82,14 @@ pub(in crate::sql) fn is_of_two_columns(error: &Error) -> bool {
     matches!(error.root(), Error::Value(text) if text.starts_with(TWO_COLUMNS))
 }
 
+/// Beginning of an error of a `*` with other names.
+const RENAME: &str = "RENAME behind * is not supported";
+
+/// Whether an error of a statement is one of a `*` with other names.
+pub(in crate::sql) fn is_of_rename(error: &Error) -> bool {
+    matches!(error.root(), Error::NotImplemented(text) if text.starts_with(RENAME))
+}
+
 /// A name that nothing has.
 fn of_name(text: &str, state: &SessionState) -> Option<Told> {
     let name = |before: &str, after: &str| Some(text.strip_prefix(before)?.split_once(after)?.0);
@@ -426,8 +434,8 @@ fn of_missing(text: &str, words: &Words<'_>) -> Told {
         return missing(text.to_owned());
     }
     if text.starts_with("wildcard * with RENAME not supported") {
-        let text = "RENAME behind * is not supported: write * EXCLUDE (column), column AS name";
-        return Told::of_use(Error::NotImplemented(text.to_owned()), "rename");
+        let text = format!("{RENAME}: write * EXCLUDE (column), column AS name");
+        return Told::of_use(Error::NotImplemented(text), "rename");
     }
     if text.starts_with("Dot access not supported") {
         return missing(
