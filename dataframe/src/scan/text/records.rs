@@ -4,7 +4,7 @@ use super::blocks::Blocks;
 use super::csv::{Place, marks};
 use super::form::{TextForm, TextKind};
 use super::json;
-use crate::error::{Error, FileFault, Result};
+use crate::error::{Error, FileFault, Result, quoted};
 use crate::scan::storage::from_store;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
@@ -342,7 +342,10 @@ pub(crate) fn check_header(path: &str, found: &[String], expected: &[String]) ->
     let reason = match (missing, more) {
         (Some(label), _) => format!("there is no column {label:?}, which the first file has"),
         (None, Some(label)) => format!("column {label:?} is not in the first file"),
-        (None, None) => "the columns are in another order than in the first file".to_owned(),
+        (None, None) => {
+            let (found, expected) = (quoted(&found), quoted(expected));
+            format!("the columns are in another order than in the first file: {found}, not {expected}")
+        }
     };
     Err(Error::file(path, FileFault::Mismatch, reason))
 }
