@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::frame::{DataFrame, named};
 use crate::read::{CsvOptions, files, read_arrow, read_avro, read_csv, read_json, read_parquet};
 use crate::sql::faults::near::near_text;
-use crate::sql::values::type_names::{type_named, type_names};
+use crate::sql::values::type_names::{decimal_named, type_named, type_names};
 use arrow::datatypes::DataType;
 use datafusion::common::Result as EngineResult;
 use datafusion::execution::SessionState;
@@ -158,12 +158,17 @@ fn csv(call: &Call) -> Checked<Result<LogicalPlan>> {
     if let (Some(column), Some(parsed)) = (steps.parsed.iter().find(is_other), named("parse_dates")) {
         return Err(parsed.mistake(two_types(column)));
     }
+    let sign = named("decimal").or_else(|| named("thousands"));
+    if let (Some((column, _)), Some(sign)) = (steps.decimals.first(), sign) {
+        let text = format!("{CALLED}: {} and the DECIMAL {column:?}, which has a point", sign.name());
+        return Err(sign.mistake(Error::Value(format!("{text}: read it as VARCHAR, and cast it"))));
+    }
     steps.times.append(&mut steps.parsed);
     if !steps.times.is_empty() {
         options = options.parse_dates(steps.times.iter().map(String::as_str));
     }
     let plan = of_paths(call, steps.rows, |path| read_csv(path, options.clone()));
-    Ok(plan.and_then(|plan| as_dates(plan, &steps.dates)))
+    Ok(plan.and_then(|plan| with_casts(plan, &steps)))
 }
 
 /// Steps with rows that are read.
@@ -176,6 +181,8 @@ struct Steps {
     /// Columns whose type is one of times, and those of them of which the day is kept.
     times: Vec<String>,
     dates: Vec<String>,
+    /// Decimals, which are read as texts, so that they lose no digit.
+    decimals: Vec<(String, DataType)>,
     /// Rows of all files at most.
     rows: Option<usize>,
 }
@@ -254,7 +261,15 @@ fn with_types(
                 steps.times.push(column.clone());
                 steps.dates.push(column.clone());
             }
-            _ => options = options.dtype(column, type_named(name).ok_or_else(|| no_type(choice, name))?),
+            _ => match decimal_named(name) {
+                Some(dtype) => {
+                    steps.decimals.push((column.clone(), dtype));
+                    options = options.dtype(column, DataType::Utf8);
+                }
+                None => {
+                    options = options.dtype(column, type_named(name).ok_or_else(|| no_type(choice, name))?);
+                }
+            },
         }
     }
     Ok(options)
@@ -269,17 +284,18 @@ fn no_type(choice: &Choice, name: &str) -> Mistake {
     choice.mistake(Error::Value(format!("{CALLED}: columns of the type {name:?} are not read{near}")))
 }
 
-/// The rows with these columns of times as dates.
-fn as_dates(plan: LogicalPlan, dates: &[String]) -> Result<LogicalPlan> {
-    if dates.is_empty() {
+/// The rows with times as dates, and texts as decimals.
+fn with_casts(plan: LogicalPlan, steps: &Steps) -> Result<LogicalPlan> {
+    if steps.dates.is_empty() && steps.decimals.is_empty() {
         return Ok(plan);
     }
     let columns = plan.schema().fields().iter().map(|field| {
         let column = named(field.name());
-        if dates.contains(field.name()) {
-            datafusion::logical_expr::cast(column, DataType::Date32).alias(field.name())
-        } else {
-            column
+        let is_date = steps.dates.contains(field.name());
+        let decimal = steps.decimals.iter().find(|(name, _)| name == field.name());
+        match decimal.map(|(_, dtype)| dtype.clone()).or_else(|| is_date.then_some(DataType::Date32)) {
+            Some(dtype) => datafusion::logical_expr::cast(column, dtype).alias(field.name()),
+            None => column,
         }
     });
     let columns: Vec<_> = columns.collect();
@@ -327,6 +343,27 @@ mod tests {
         assert_eq!(folder.rows(query), ["1"]);
         let query = "select count(*) from read_csv('$/whole.csv', header = false) t tablesample (1 rows)";
         assert_eq!(folder.rows(query), ["1"]);
+    }
+
+    #[test]
+    fn decimals_of_csv_keep_their_digits() {
+        let folder = Folder::new(&[("a.csv", "code,price\na,0.1\nb,12345678901234567.89\nc,\n")]);
+        let table = "read_csv('$/a.csv', dtypes = {'price': 'DECIMAL(20,2)'})";
+        let query = format!("describe select price from {table}");
+        assert_eq!(folder.rows(&query), ["price DECIMAL(20,2) YES"]);
+        let query = format!("select code from {table} where price = decimal '12345678901234567.89'");
+        assert_eq!(folder.rows(&query), ["b"]);
+        assert_eq!(folder.rows(&format!("select count(price), count(*) from {table}")), ["2 3"]);
+        for (options, told) in [
+            ("dtypes = {'price': 'numeric(39,2)'}", "columns of the type \"numeric(39,2)\" are not read"),
+            (
+                "dtypes = {'price': 'decimal'}, decimal = ','",
+                "decimal and the DECIMAL \"price\", which has a point",
+            ),
+        ] {
+            let refused = folder.refused(&format!("select * from read_csv('$/a.csv', {options})"));
+            assert!(refused.contains(told), "{options}: {refused}");
+        }
     }
 
     #[test]

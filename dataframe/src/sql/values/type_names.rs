@@ -1,6 +1,6 @@
 //! Types as statements name them, and messages with these names.
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DECIMAL_DEFAULT_SCALE, DECIMAL128_MAX_PRECISION, DataType, TimeUnit};
 
 /// The name of a type in SQL. `CAST(NULL AS name)` has this type, if SQL has a name for it.
 pub(in crate::sql) fn type_name(dtype: &DataType) -> String {
@@ -93,6 +93,21 @@ static NAMES: [(&str, DataType); 22] = [
 pub(in crate::sql) fn type_named(name: &str) -> Option<DataType> {
     let name = name.trim().to_lowercase();
     NAMES.iter().find(|(known, _)| *known == name).map(|(_, dtype)| dtype.clone())
+}
+
+/// The decimals that a name of a type means, such as `decimal(10, 2)`; of 38 digits at most.
+pub(in crate::sql) fn decimal_named(name: &str) -> Option<DataType> {
+    let lower = name.trim().to_lowercase();
+    let rest = lower.strip_prefix("decimal").or_else(|| lower.strip_prefix("numeric"))?.trim();
+    if rest.is_empty() {
+        return Some(DataType::Decimal128(DECIMAL128_MAX_PRECISION, DECIMAL_DEFAULT_SCALE));
+    }
+    let numbers = rest.strip_prefix('(')?.strip_suffix(')')?;
+    let (digits, scale) = numbers.split_once(',').unwrap_or((numbers, "0"));
+    let (digits, scale): (u8, u8) = (digits.trim().parse().ok()?, scale.trim().parse().ok()?);
+    let is_known = (1..=DECIMAL128_MAX_PRECISION).contains(&digits) && scale <= digits;
+    let scale = i8::try_from(scale).ok()?;
+    is_known.then_some(DataType::Decimal128(digits, scale))
 }
 
 /// Names of types that casts have, for those that were probably meant.
