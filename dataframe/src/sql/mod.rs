@@ -35,7 +35,7 @@ mod values;
 mod watched;
 mod words;
 
-use self::clauses::{described, explain, forms, order, order_all, summary, understood};
+use self::clauses::{described, explain, forms, order, order_all, read_words, summary, understood};
 use self::faults::mistakes;
 use self::names::letters::Letters;
 use self::names::namesakes::Doubles;
@@ -169,7 +169,7 @@ fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
     }
     let plain = digit_marks::without_marks(text, state);
     let of_library = copies::in_words_of_library(&plain, state)?;
-    state.sql_to_statement(&of_library, &dialect).map_err(|error| mistakes::of_syntax(error, text, state))
+    read_words::statement(&of_library, state).map_err(|error| mistakes::of_syntax(error, text, state))
 }
 
 /// A statement of clauses that are planned.

@@ -1,6 +1,6 @@
 //! The states that statements are planned in: those of frames, with the planners that SQL needs.
 
-use super::clauses::{pivots, samples};
+use super::clauses::{asof_joins, pivots, samples};
 use super::subqueries::lateral_sides;
 use super::values::inner_values;
 use super::values::interval_operators;
@@ -35,6 +35,7 @@ fn with_planners(config: SessionConfig) -> SessionState {
         lateral_sides::planner(),
         pivots::planner(),
         samples::planner(),
+        asof_joins::planner(),
         typed_relations::planner(),
         inner_values::planner(),
     ];

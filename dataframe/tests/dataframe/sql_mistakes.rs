@@ -7,7 +7,7 @@ use tharsis_dataframe::{Error, SqlPlace, SqlSession};
 type Mistake = (&'static str, Option<&'static str>, &'static str);
 
 #[rustfmt::skip]
-const MISTAKES: [Mistake; 179] = [
+const MISTAKES: [Mistake; 181] = [
     // Syntax.
     ("select count(* from sales", Some("from"), "expected \")\", found \"from\""),
     ("selct 1", Some("selct"), "did you mean SELECT?"),
@@ -16,7 +16,9 @@ const MISTAKES: [Mistake; 179] = [
     ("pivot sales on city using sum(sold)", Some("pivot"), "PIVOT before a table is not supported: write from .. pivot (sum(..) for .. in (..))"),
     ("unpivot sales on sold", Some("unpivot"), "UNPIVOT before a table is not supported: write from .. unpivot (.. for .. in (..))"),
     ("select * from sales using sample 10%", Some("using"), "USING SAMPLE is not supported: write tablesample (10 percent)"),
-    ("select * from sales asof join other on sold >= a", Some("on"), "ASOF JOIN .. ON is not supported: write left join lateral"),
+    ("select * from sales asof right join other on sold >= a", Some("other"), "ASOF RIGHT JOIN is not supported; there are ASOF JOIN and ASOF LEFT JOIN"),
+    ("select * from sales asof join other match_condition (sold >= a)", Some("other"), "MATCH_CONDITION of ASOF JOIN is not supported: write on a.k = b.k"),
+    ("select * from sales asof join other on sold = a", None, "ASOF JOIN has keys that are equal, and one that is"),
     ("select 2 ** 3", Some("*"), "the operator ** is not supported: write power(.., ..)"),
     ("select 7 div 2", Some("div"), "the operator DIV is not supported: write .. / .."),
     ("select list_transform([1], lambda x: x)", Some("x"), "LAMBDA is not supported: write select n, array_agg(..)"),

@@ -1,6 +1,7 @@
 //! Forms of statements that are written in another way before the rest looks at them.
 
 use super::any_lists::write_lists;
+use super::asof_joins;
 use super::calls::write_calls;
 use super::distinct_from::end_operands;
 use super::joins;
@@ -27,6 +28,7 @@ pub(in crate::sql) fn write_forms(statement: &mut (impl Visit + VisitMut), doubl
     flatten(statement)?;
     end_operands(statement)?;
     joins::write_operators(statement);
+    asof_joins::write_tables(statement);
     as_laterals(statement);
     write_types(statement);
     write_names(statement)?;
@@ -42,15 +44,19 @@ pub(in crate::sql) fn write_forms(statement: &mut (impl Visit + VisitMut), doubl
 pub(in crate::sql) fn refused(statement: &mut Statement) -> Option<(Error, Span)> {
     match statement {
         Statement::Statement(statement) => {
-            set_twice(statement).or_else(|| of_sample(statement)).or_else(|| joins::refused(&mut **statement))
+            set_twice(statement).or_else(|| of_sample(statement)).or_else(|| refused_join(&mut **statement))
         }
         Statement::CopyTo(copy) => match &mut copy.source {
-            CopyToSource::Query(query) => joins::refused(&mut **query),
+            CopyToSource::Query(query) => refused_join(&mut **query),
             CopyToSource::Relation(_) => None,
         },
         Statement::Explain(explain) => refused(&mut explain.statement),
         Statement::CreateExternalTable(_) | Statement::Reset(_) => None,
     }
+}
+
+fn refused_join(part: &mut (impl Visit + VisitMut)) -> Option<(Error, Span)> {
+    asof_joins::refused(part).or_else(|| joins::refused(part))
 }
 
 /// A column that an UPDATE sets twice, of whose values the library takes the last one.

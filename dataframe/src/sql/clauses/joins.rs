@@ -36,12 +36,12 @@ pub(in crate::sql) fn constraint_of(join: &mut Join) -> Option<&mut JoinConstrai
         | JoinOperator::Anti(constraint)
         | JoinOperator::LeftAnti(constraint)
         | JoinOperator::RightAnti(constraint)
-        | JoinOperator::StraightJoin(constraint) => Some(constraint),
+        | JoinOperator::StraightJoin(constraint)
+        | JoinOperator::AsOf { constraint, .. } => Some(constraint),
         // The library refuses a constraint of the first, and all that follow the applies.
         JoinOperator::CrossJoin(_)
         | JoinOperator::CrossApply
         | JoinOperator::OuterApply
-        | JoinOperator::AsOf { .. }
         | JoinOperator::ArrayJoin
         | JoinOperator::LeftArrayJoin
         | JoinOperator::InnerArrayJoin => None,

@@ -1,0 +1,39 @@
+//! Statements whose words are put into another order before the parser reads them.
+//!
+//! Each word keeps the place that it has in the text, so that mistakes are told with it.
+
+use super::asof_joins;
+use crate::sql::words::may_have;
+use datafusion::common::Result as EngineResult;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::sqlparser::dialect::{Dialect, dialect_from_str};
+use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::parser::{DFParserBuilder, Statement};
+
+/// The statement of a text.
+pub(in crate::sql) fn statement(text: &str, state: &SessionState) -> EngineResult<Statement> {
+    let options = &state.config().options().sql_parser;
+    let dialect = dialect_from_str(options.dialect);
+    let written = dialect.as_ref().and_then(|dialect| Some((dialect, written(text, &**dialect)?)));
+    let Some((dialect, tokens)) = written else { return state.sql_to_statement(text, &options.dialect) };
+    let parser = DFParserBuilder::new(tokens).with_dialect(&**dialect);
+    let parser = parser.with_recursion_limit(options.recursion_limit.get());
+    let mut statements = parser.build()?.parse_statements()?;
+    match (statements.pop_front(), statements.is_empty()) {
+        (Some(mut statement), true) => {
+            asof_joins::write_kinds(&mut statement);
+            Ok(statement)
+        }
+        _ => state.sql_to_statement(text, &options.dialect),
+    }
+}
+
+/// The words of a text in the order of the parser; none for a text that has this order.
+fn written(text: &str, dialect: &dyn Dialect) -> Option<Vec<TokenWithSpan>> {
+    if !may_have(text, asof_joins::ASOF) {
+        return None;
+    }
+    let mut tokens = Tokenizer::new(dialect, text).tokenize_with_location().ok()?;
+    tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+    asof_joins::mark(&mut tokens).then_some(tokens)
+}
