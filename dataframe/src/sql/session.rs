@@ -1,6 +1,7 @@
 //! A session: tables, views and settings that live from one statement to the next.
 
 use super::clauses::explain;
+use super::faults::mistakes::in_begin;
 use super::names::namesakes;
 use super::settings;
 use super::states;
@@ -180,6 +181,11 @@ impl SqlSession {
     /// `ValueError` for what is no SQL and for unknown names, `NotImplemented` for statements that are not
     /// supported, and errors of the run.
     pub fn execute(&mut self, statement: &str) -> Result<SqlAnswer> {
+        let Some(valued) = self.with_pivot_values(statement)? else { return self.executed(statement) };
+        self.executed(&valued.text).map_err(|error| in_begin(error, statement, valued.begin))
+    }
+
+    fn executed(&mut self, statement: &str) -> Result<SqlAnswer> {
         self.begin_progress();
         let state = self.context.state();
         let plan = block_on_deep(unless_cancelled(super::logical(&state, statement)))?;

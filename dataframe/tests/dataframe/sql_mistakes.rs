@@ -7,14 +7,15 @@ use tharsis_dataframe::{Error, SqlPlace, SqlSession};
 type Mistake = (&'static str, Option<&'static str>, &'static str);
 
 #[rustfmt::skip]
-const MISTAKES: [Mistake; 181] = [
+const MISTAKES: [Mistake; 182] = [
     // Syntax.
     ("select count(* from sales", Some("from"), "expected \")\", found \"from\""),
     ("selct 1", Some("selct"), "did you mean SELECT?"),
     ("slect city from sales", Some("slect"), "did you mean SELECT?"),
     ("upadte sales set sold = 1", Some("upadte"), "did you mean UPDATE?"),
-    ("pivot sales on city using sum(sold)", Some("pivot"), "PIVOT before a table is not supported: write from .. pivot (sum(..) for .. in (..))"),
-    ("unpivot sales on sold", Some("unpivot"), "UNPIVOT before a table is not supported: write from .. unpivot (.. for .. in (..))"),
+    ("pivot sales on city, sold using sum(sold)", Some("pivot"), "PIVOT in this form is not supported: write from .. pivot (sum(..) for .. in (..))"),
+    ("unpivot sales on columns(*)", Some("unpivot"), "UNPIVOT in this form is not supported: write from .. unpivot (.. for .. in (..))"),
+    ("pivot sales on city using sum(sold)", None, "PIVOT has no values, of which each is a column: write ON city IN ('a', 'b')"),
     ("select * from sales using sample 10%", Some("using"), "USING SAMPLE is not supported: write tablesample (10 percent)"),
     ("select * from sales asof right join other on sold >= a", Some("other"), "ASOF RIGHT JOIN is not supported; there are ASOF JOIN and ASOF LEFT JOIN"),
     ("select * from sales asof join other match_condition (sold >= a)", Some("other"), "MATCH_CONDITION of ASOF JOIN is not supported: write on a.k = b.k"),

@@ -13,7 +13,7 @@
 //! | plans as texts | `explain` |
 //! | `SUMMARIZE`, `DESCRIBE`, `SHOW TABLES` | `summary`, `with_clauses`, `described` |
 //! | `ORDER BY ALL`, `FETCH FIRST`, `TOP` | `order_all`, `limits` |
-//! | `PIVOT` and `UNPIVOT` | `pivots` |
+//! | `PIVOT` and `UNPIVOT` | `pivots`, `pivot_statements` |
 //! | words in another order than that of the parser | `read_words` |
 //! | `TABLESAMPLE` | `samples` |
 //! | the order of rows | `order` |
@@ -30,6 +30,7 @@ pub(super) mod joins;
 pub(super) mod limits;
 pub(super) mod order;
 pub(super) mod order_all;
+pub(super) mod pivot_statements;
 pub(super) mod pivots;
 pub(super) mod read_words;
 pub(super) mod samples;

@@ -18,11 +18,16 @@ use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr as SqlExpr, ExprWithAlias, Ident, NullInclusion, PivotValueSource, TableFactor, TypedString, Value,
+    Expr as SqlExpr, ExprWithAlias, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    NullInclusion, PivotValueSource, TableFactor, TypedString, Value,
 };
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use std::collections::HashSet;
 use std::sync::Arc;
+
+/// The call with the columns by which a PIVOT groups. It stands where the parser has a clause that is
+/// refused.
+pub(in crate::sql) const GROUPS: &str = "__tharsis_groups";
 
 /// The planner of these tables.
 pub(in crate::sql) fn planner() -> Arc<dyn RelationPlanner> {
@@ -47,13 +52,15 @@ impl RelationPlanner for Pivots {
                 default_on_null,
                 alias,
             } => {
-                check_pivot(&value_column, &value_source, default_on_null.is_some())?;
+                check_pivot(&value_column, &value_source)?;
                 let rows = rows_of(*table, context)?;
+                let groups = groups_of(default_on_null, &rows, context)?;
                 let mut pivot = Pivot::new(&rows, value_column, context)?;
                 pivot.add_aggregates(aggregate_functions, context)?;
                 let made = pivot.made(value_source, context)?;
-                let groups =
-                    columns(&rows).into_iter().filter(|column| !pivot.has(column)).collect::<Vec<_>>();
+                let groups = groups.unwrap_or_else(|| {
+                    columns(&rows).into_iter().filter(|column| !pivot.has(column)).collect()
+                });
                 (LogicalPlanBuilder::from(rows).aggregate(groups, made)?.build()?, alias)
             }
             TableFactor::Unpivot { table, value, name, columns, null_inclusion, alias } => {
@@ -82,14 +89,47 @@ fn refused(what: &str) -> Error {
     Error::NotImplemented(format!("{what} is not supported"))
 }
 
-fn check_pivot(columns: &[SqlExpr], values: &PivotValueSource, has_default: bool) -> Result<()> {
+fn check_pivot(columns: &[SqlExpr], values: &PivotValueSource) -> Result<()> {
     if columns.len() != 1 {
         return Err(refused("PIVOT by several columns"));
     }
     if !matches!(values, PivotValueSource::List(_)) {
         return Err(refused("PIVOT without its values (write IN ('a', 'b'))"));
     }
-    if has_default { Err(refused("DEFAULT ON NULL of PIVOT (write coalesce)")) } else { Ok(()) }
+    Ok(())
+}
+
+/// The columns by which a statement groups, if it names them.
+fn groups_of(
+    written: Option<SqlExpr>,
+    rows: &LogicalPlan,
+    context: &mut dyn RelationPlannerContext,
+) -> EngineResult<Option<Vec<Expr>>> {
+    let Some(written) = written else { return Ok(None) };
+    let Some(keys) = arguments(written) else {
+        return Err(refused("DEFAULT ON NULL of PIVOT (write coalesce)").into());
+    };
+    let mut groups = Vec::new();
+    for key in keys {
+        let group = context.sql_to_expr(key, rows.schema())?;
+        if !matches!(group, Expr::Column(_)) {
+            return Err(Error::Type("GROUP BY of PIVOT takes columns".to_owned()).into());
+        }
+        groups.push(group);
+    }
+    Ok(Some(groups))
+}
+
+/// The arguments of the call with the columns by which a statement groups.
+fn arguments(call: SqlExpr) -> Option<Vec<SqlExpr>> {
+    let SqlExpr::Function(Function { name, args: FunctionArguments::List(list), .. }) = call else {
+        return None;
+    };
+    let keys = list.args.into_iter().map(|key| match key {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(key)) => Some(key),
+        _ => None,
+    });
+    if name.to_string() == GROUPS { keys.collect() } else { None }
 }
 
 /// A pivot whose parts are planned.

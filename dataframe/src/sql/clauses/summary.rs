@@ -20,7 +20,7 @@ const SUMMARIZE: &str = "summarize";
 /// A query of a table, as long as the word in whose place it stands: places in the text stay.
 const FROM: &str = "from     ";
 /// Words before a parenthesis with a query.
-const AROUND: [&str; 5] = ["as", "copy", "from", "join", "materialized"];
+const AROUND: [&str; 7] = ["as", "copy", "from", "join", "materialized", "pivot", "unpivot"];
 /// Words with which a table of the name begins a join within a parenthesis.
 const JOINS: [&str; 8] = ["as", "cross", "full", "inner", "join", "left", "natural", "right"];
 
@@ -43,8 +43,9 @@ pub(in crate::sql) fn asked<'a>(statement: &'a str, state: &SessionState) -> Opt
     }
     let words = Words::of(statement, state);
     let tokens = words.tokens();
-    let reads_other = |at: &usize| seen(&tokens[..*at]).into_iter().flatten().any(|at| begins(tokens, at));
-    let mut found = (0..tokens.len()).rev().filter(|at| begins(tokens, *at));
+    let reads_other =
+        |at: &usize| seen(&tokens[..*at]).into_iter().flatten().any(|at| begins(tokens, at, &[SUMMARIZE]));
+    let mut found = (0..tokens.len()).rev().filter(|at| begins(tokens, *at, &[SUMMARIZE]));
     let at = found.find(|at| !reads_other(at))?;
     let begin = words.offset(&tokens[at]);
     let end = match end(tokens, at)? {
@@ -84,10 +85,11 @@ impl Summary<'_> {
     }
 }
 
-/// Whether a summary begins with a token: as a statement, behind `EXPLAIN`, as the query of a table or view
-/// that is made, or in the parenthesis of a `COPY`, of `FROM` or of a table of `WITH`. It may have a `WITH`.
-fn begins(tokens: &[TokenWithSpan], at: usize) -> bool {
-    if !is_word(&tokens[at], &[SUMMARIZE]) {
+/// Whether a query with one of these words for its first begins with a token: as a statement, behind
+/// `EXPLAIN`, as the query of a table or view that is made, or in the parenthesis of a `COPY`, of `FROM` or
+/// of a table of `WITH`. It may have a `WITH`.
+pub(in crate::sql) fn begins(tokens: &[TokenWithSpan], at: usize, words: &[&str]) -> bool {
+    if !is_word(&tokens[at], words) {
         return false;
     }
     let begin = begin_of_query(tokens, at);

@@ -101,9 +101,9 @@ fn clause_of_dialects(expected: &str, found: &str, words: &Words<'_>, place: &Sq
     let (what, clause) = if expected == "MATCH_CONDITION" {
         ("ASOF JOIN .. ON", "asof join")
     } else if expected == "an SQL statement" && is("pivot") {
-        ("PIVOT before a table", "pivot")
+        ("PIVOT in this form", "pivot")
     } else if expected == "an SQL statement" && is("unpivot") {
-        ("UNPIVOT before a table", "unpivot")
+        ("UNPIVOT in this form", "unpivot")
     } else if is("using") && second().as_deref() == Some("sample") {
         ("USING SAMPLE", "using sample")
     } else if is("*") && words.sign_before(place).as_deref() == Some("*") {
