@@ -6,6 +6,7 @@ pub(crate) mod arithmetic;
 pub(crate) mod checked;
 pub(crate) mod full_formats;
 pub(crate) mod full_times;
+pub(crate) mod json_values;
 pub(crate) mod local_times;
 mod moments;
 pub(crate) mod moving;
@@ -79,6 +80,7 @@ pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
         .chain(zoned_times::functions())
         .chain(time_spans::functions())
         .chain(span_lengths::functions())
+        .chain(json_values::functions())
     {
         registry.register_udf(function)?;
     }

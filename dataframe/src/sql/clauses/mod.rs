@@ -9,6 +9,7 @@
 //! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | `ASOF JOIN` | `asof_joins` |
+//! | values within texts of JSON | `json_arrows` |
 //! | joins: where they stand, those of other databases, and those without a condition | `joins` |
 //! | plans as texts | `explain` |
 //! | `SUMMARIZE`, `DESCRIBE`, `SHOW TABLES` | `summary`, `with_clauses`, `described` |
@@ -27,6 +28,7 @@ pub(super) mod distinct_from;
 pub(super) mod explain;
 pub(super) mod forms;
 pub(super) mod joins;
+pub(super) mod json_arrows;
 pub(super) mod limits;
 pub(super) mod order;
 pub(super) mod order_all;

@@ -2,7 +2,7 @@
 //!
 //! Each word keeps the place that it has in the text, so that mistakes are told with it.
 
-use super::{asof_joins, pivot_statements};
+use super::{asof_joins, json_arrows, pivot_statements};
 use crate::sql::words::may_have;
 use datafusion::common::Result as EngineResult;
 use datafusion::execution::SessionState;
@@ -30,13 +30,14 @@ pub(in crate::sql) fn statement(text: &str, state: &SessionState) -> EngineResul
 
 /// The words of a text in the order of the parser; none for a text that has this order.
 fn written(text: &str, dialect: &dyn Dialect) -> Option<Vec<TokenWithSpan>> {
-    let words = [asof_joins::ASOF, pivot_statements::PIVOT];
+    let words = [asof_joins::ASOF, json_arrows::ARROW, pivot_statements::PIVOT];
     if !words.iter().any(|word| may_have(text, word)) {
         return None;
     }
     let mut tokens = Tokenizer::new(dialect, text).tokenize_with_location().ok()?;
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+    let has_arrows = json_arrows::write(&mut tokens);
     let has_joins = asof_joins::mark(&mut tokens);
     let has_pivots = pivot_statements::write(&mut tokens);
-    (has_joins || has_pivots).then_some(tokens)
+    (has_arrows || has_joins || has_pivots).then_some(tokens)
 }
