@@ -260,7 +260,7 @@ impl View {
         match (fits, soft) {
             // A soft placement falls back to other nodes if the node is gone or drains, not if it is busy.
             (Some(true), _) if self.takes_work(wish, node) => Choice::Wait(node),
-            (_, true) => self.choose_among(Wish { left_out: &[], ..wish }, None),
+            (_, true) => self.choose_among(wish, None),
             (Some(true), false) if self.is_draining(node) => Choice::Nowhere(format!("node {node} drains")),
             (Some(true), false) => {
                 Choice::Nowhere(format!("node {node} has no resources: it runs nothing for others"))

@@ -81,6 +81,20 @@ fn e3_affinity_and_labels() {
 }
 
 #[test]
+fn a_node_that_is_left_out_does_not_stand_in_for_one_that_is_gone() {
+    let mut view = three();
+    let gone = Placement::Node { node: NodeId(9), soft: true };
+    let all = [1, 2, 3].map(NodeId);
+    for (count, node) in all.into_iter().enumerate() {
+        let wishes = Wishes { left_out: &all[..count], ..Wishes::default() };
+        assert_eq!(view.choose(0, &one_cpu(), &gone, wishes), Choice::Now(node));
+    }
+    let wishes = Wishes { left_out: &all, ..Wishes::default() };
+    let choice = view.choose(0, &one_cpu(), &gone, wishes);
+    assert!(matches!(choice, Choice::Nowhere(_)), "{choice:?}");
+}
+
+#[test]
 fn a_node_that_denied_is_left_alone_for_a_while() {
     let mut view = three();
     view.denied(0, NodeId(2), Resources::cpus(4.0).unwrap());
