@@ -117,6 +117,8 @@ struct Bundle {
     stage: Stage,
     /// Number of times that it was set aside since one of its objects came.
     asides: u32,
+    /// When the first of these times was.
+    aside_since: Option<Now>,
     order: Order,
 }
 
@@ -298,8 +300,8 @@ impl<R: RunName> Pulls<R> {
                 pull.add_holder(holder, self.journal.now());
             }
         }
-        self.bundles
-            .insert(purpose, Bundle { missing: objects, bytes, stage: Stage::Queued, asides: 0, order });
+        let (stage, asides, aside_since) = (Stage::Queued, 0, None);
+        self.bundles.insert(purpose, Bundle { missing: objects, bytes, stage, asides, aside_since, order });
         let before = self.queue.insert(order, purpose);
         assert!(before.is_none(), "two bundles have one place in the queue");
         self.advance(room_bytes, out);
@@ -327,7 +329,7 @@ impl<R: RunName> Pulls<R> {
             let bundle = known_mut(&mut self.bundles, &purpose);
             let was_missing = bundle.missing.remove(&object);
             assert!(was_missing, "{object} arrives for {purpose:?}, which does not miss it");
-            bundle.asides = 0;
+            (bundle.asides, bundle.aside_since) = (0, None);
             if bundle.missing.is_empty() {
                 self.remove(purpose);
                 out.push(Effect::Ready(purpose));
@@ -565,8 +567,7 @@ impl<R: RunName> Pulls<R> {
             bundle.stage = Stage::Admitted;
             self.admitted_bytes += bundle.bytes;
             self.queue.remove(&order);
-            let objects: Vec<_> = bundle.missing.iter().copied().collect();
-            for object in objects {
+            for object in bundle.missing.iter().copied().collect::<Vec<_>>() {
                 let pull = known_mut(&mut self.pulls, &object);
                 let was_startable_at = pull.startable_at();
                 let is_new = pull.admitted.insert(order);

@@ -44,9 +44,9 @@ fn class(cpus: f64, priority: i32, timeout_ms: u64) -> Arc<TaskClass> {
     Arc::new(TaskClass { resources, priority, timeout_ms, ..TaskClass::new(JOB, FunctionId(1), "f") })
 }
 
-fn submitted(n: u64, class: u32, argument: Option<RefId>) -> Event {
-    let dependency = argument.map(|reference| Dependency { reference, parameter: 0 });
-    let dependencies = dependency.into_iter().collect();
+fn submitted(n: u64, class: u32, arguments: impl IntoIterator<Item = RefId>) -> Event {
+    let numbered = (0..).zip(arguments);
+    let dependencies = numbered.map(|(parameter, reference)| Dependency { reference, parameter }).collect();
     let args = TaskArgs { payload: [1].into(), dependencies, ..TaskArgs::default() };
     let (task, tokens) = (task(n), [n].into_iter().collect());
     Event::Submitted { client: DRIVER, run: None, class, task, tokens, args }
@@ -80,6 +80,11 @@ fn failure(host: &Host, n: u64) -> Option<FailureKind> {
         Some(Value::Failed(failure)) => Some(failure.kind),
         _ => None,
     }
+}
+
+/// Another object of the owner that only the holder has.
+fn second() -> RefId {
+    RefId { object: ObjectId::put(task(100), 1), owner: OWNER }
 }
 
 /// A node with a driver; the owner of the argument and its holder run nothing.
@@ -153,6 +158,33 @@ fn a_timeout_does_not_end_a_task_whose_argument_comes_again() {
     interrupt(&mut host);
     try_again(&mut host);
     (0..100).for_each(|_| drop(pass(&mut host)));
+    assert_eq!(failure(&host, 1), None);
+    host.feed(Event::PullDone { object: argument().object });
+    assert!(host.runs.contains_key(&task(1)));
+}
+
+#[test]
+fn the_time_of_a_timeout_begins_anew_when_one_of_the_arguments_comes() {
+    let mut host = alone();
+    let definition = Ok(class(4.0, 0, 1_000));
+    host.feed(Event::ClassDefined { client: DRIVER, class: 0, definition });
+    for (token, reference) in [(100, argument()), (101, second())] {
+        host.feed(Event::Held { client: DRIVER, token, reference });
+    }
+    host.feed(submitted(1, 0, [argument(), second()]));
+    for reference in [argument(), second()] {
+        let state = RemoteState::Stored { len: LEN, holders: vec![HOLDER] };
+        host.hear(OWNER, Message::ObjectState { object: reference.object, state, nested: Vec::new() });
+    }
+    let ready = host.ready(ClientId(2));
+    assert!(is_read(&host.feed(ready)));
+    interrupt(&mut host);
+    try_again(&mut host);
+    host.feed(Event::PullDone { object: second().object });
+    (0..20).for_each(|_| drop(pass(&mut host)));
+    interrupt(&mut host);
+    // More than a second after the first interruption, and 250 ms after this one.
+    assert!(8 <= try_again(&mut host));
     assert_eq!(failure(&host, 1), None);
     host.feed(Event::PullDone { object: argument().object });
     assert!(host.runs.contains_key(&task(1)));

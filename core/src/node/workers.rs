@@ -214,7 +214,7 @@ impl Node {
     /// has run for longer than its own.
     pub(super) fn kill_overdue(&mut self, now: Now, out: &mut Vec<Action>) {
         for slot in self.runs.overdue_aside(now) {
-            self.overdue_aside(slot, out);
+            self.overdue_aside(now, slot, out);
         }
         for (client, timeout_ms) in self.runs.doom_overdue(now) {
             let text = format!("ran longer than its timeout of {timeout_ms} ms");
@@ -227,15 +227,18 @@ impl Node {
         self.late_kills(now, out);
     }
 
-    /// The timeout of a run is over that waits for arguments: it fails, unless they are on their way.
-    fn overdue_aside(&mut self, slot: Slot<Run>, out: &mut Vec<Action>) {
+    /// The timeout of a run is over that waits for arguments: it fails, unless they are on their way, or one
+    /// of them has come since the time began.
+    fn overdue_aside(&mut self, now: Now, slot: Slot<Run>, out: &mut Vec<Action>) {
         // The end of another one may have ended it.
-        let Some(run) = self.runs.get(slot).filter(|run| run.is_staging()) else { return };
-        let failure = Arc::new(unreached_failure(run.timeout_ms));
-        if self.pulls.is_set_aside(Purpose::Arguments(slot)) {
+        if !self.runs.get(slot).is_some_and(Run::is_staging) {
+            return;
+        }
+        self.runs.set_aside_later(slot, self.pulls.aside_since(Purpose::Arguments(slot)));
+        let run = &self.runs[slot];
+        if run.due().is_some_and(|due| due <= now) {
+            let failure = Arc::new(unreached_failure(run.timeout_ms));
             self.arguments_refused(slot, failure, out);
-        } else {
-            self.runs.goes_on(slot);
         }
     }
 }

@@ -77,10 +77,12 @@ impl<R: RunName> Pulls<R> {
         self.pulls.get(&object).is_some_and(|pull| self.aside_until(pull).is_some())
     }
 
-    /// Whether a bundle is set aside.
+    /// Since when a bundle was set aside again and again and none of its objects came; none if it is not set
+    /// aside now.
     #[must_use]
-    pub fn is_set_aside(&self, purpose: Purpose<R>) -> bool {
-        self.bundles.get(&purpose).is_some_and(|bundle| matches!(bundle.stage, Stage::Aside(_)))
+    pub fn aside_since(&self, purpose: Purpose<R>) -> Option<Now> {
+        let bundle = self.bundles.get(&purpose)?;
+        bundle.aside_since.filter(|_| matches!(bundle.stage, Stage::Aside(_)))
     }
 
     /// The holder that is tried next, and from when on: of those that are reached the first.
@@ -107,6 +109,7 @@ impl<R: RunName> Pulls<R> {
         let cause = pull.cause.clone();
         let waiting = pull.admitted.iter().filter_map(|order| pull.needed_by.get(order));
         let waiting: Vec<_> = waiting.copied().collect();
+        let now = self.journal.now();
         for purpose in waiting {
             let bundle = known_mut(&mut self.bundles, &purpose);
             assert_eq!(bundle.stage, Stage::Admitted, "{purpose:?} waits for {object}");
@@ -120,6 +123,7 @@ impl<R: RunName> Pulls<R> {
                 out.push(if is_late { Effect::Late(run, object) } else { Effect::Aside(run) });
             }
             (bundle.stage, bundle.asides) = (Stage::Aside(until), bundle.asides.saturating_add(1));
+            bundle.aside_since.get_or_insert(now);
             let (order, bytes) = (bundle.order, bundle.bytes);
             let missing: Vec<_> = bundle.missing.iter().copied().collect();
             self.give_back(bytes);
@@ -132,7 +136,6 @@ impl<R: RunName> Pulls<R> {
                 self.move_startable(object, was_startable_at, startable_at);
             }
         }
-        let now = self.journal.now();
         if let Some(pull) = self.pulls.get_mut(&object) {
             let asks = pull.asked_at.is_none_or(|at| at + ASK_PAUSE <= now);
             if asks {

@@ -357,7 +357,25 @@ fn a_run_is_to_go_back_when_its_arguments_were_set_aside_often_and_nothing_came(
         // It may stay all the same.
         assert_eq!(break_off(&mut pulls), [Effect::Late(1, object(1)), unreached(1, true)]);
     }
-    assert!(pulls.is_running(object(1)) && !pulls.is_set_aside(arguments(1)));
+    assert!(pulls.is_running(object(1)) && pulls.aside_since(arguments(1)).is_none());
+}
+
+#[test]
+fn a_bundle_is_set_aside_anew_after_one_of_its_objects_came() {
+    let mut pulls = Pulls::beside(None);
+    let mut out = Vec::new();
+    pulls.want(arguments(1), vec![missing(1, 100, &[7]), missing(2, 100, &[8])], 1000, &mut out);
+    let first = pulls.journal.now();
+    for _ in 0..3 {
+        pulls.interrupted(interrupted(1, 7), 1000, &mut out);
+        assert_eq!(pulls.aside_since(arguments(1)), Some(first));
+        end_pause(&mut pulls, &mut out);
+        assert_eq!(pulls.aside_since(arguments(1)), None, "it is tried");
+    }
+    pulls.arrived(object(2), 1000, &mut out);
+    pulls.interrupted(interrupted(1, 7), 1000, &mut out);
+    let now = pulls.journal.now();
+    assert!(first < now && pulls.aside_since(arguments(1)) == Some(now));
 }
 
 #[test]

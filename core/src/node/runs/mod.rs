@@ -152,14 +152,15 @@ impl Runs {
         }
     }
 
-    /// An argument of which no holder was reached is on its way: the timeout of the run counts no more.
-    pub(super) fn goes_on(&mut self, slot: Slot<Run>) {
+    /// Arguments of a run have come or are on their way: its timeout counts from a later time, or no more.
+    pub(super) fn set_aside_later(&mut self, slot: Slot<Run>, aside_since: Option<Now>) {
         let run = &mut self.runs[slot];
         assert!(run.is_staging(), "a run of {} waits for arguments in its worker", run.task);
         if let Some(due) = run.due() {
             self.timed.remove(&(due, slot));
         }
-        run.stage = Stage::Staging { aside_since: None };
+        run.stage = Stage::Staging { aside_since };
+        self.timed.extend(run.due().map(|due| (due, slot)));
     }
 
     /// Runs whose timeout is over since no holder of an argument was reached.
