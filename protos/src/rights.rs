@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tharsis_identity::{Role, Subject};
 use tharsis_types::{NodeId, Resources};
-use tonic::Status;
+use tonic::{Code, Status};
 
 /// The other end of a connection, for the services of a port.
 #[derive(Clone, Debug)]
@@ -115,8 +115,18 @@ fn check(call: &str, admitted: &Admitted) -> Result<(), Status> {
     if rights.is_some_and(|(_, roles)| roles.contains(&subject.role)) {
         return Ok(());
     }
-    let role = subject.role.name();
-    denied(format!("{call} is not for the role {role}"))
+    denied(not_for(call, subject.role))
+}
+
+fn not_for(call: &str, role: Role) -> String {
+    format!("{call} is not for the role {}", role.name())
+}
+
+/// Whether a node does not know a call: it refuses it to every role, also to those that may make it here.
+pub(crate) fn is_unknown(call: &str, refused: &Status) -> bool {
+    let row = RIGHTS.iter().find(|(name, _)| *name == call);
+    let says = |role: &Role| refused.message() == not_for(call, *role);
+    refused.code() == Code::PermissionDenied && row.is_some_and(|(_, roles)| roles.iter().any(says))
 }
 
 /// Refuses what is said in the name of a node by another caller.
@@ -210,6 +220,21 @@ mod tests {
             let refused = check_call(&extensions(role), "/tharsis.control.v1.Control/Shutdown").unwrap_err();
             assert_eq!(refused.code(), tonic::Code::PermissionDenied);
         }
+    }
+
+    /// In the words of releases before this call, and of all others.
+    #[test]
+    fn a_refusal_of_a_call_to_a_role_that_may_make_it_is_that_of_a_node_that_does_not_know_it() {
+        for role in Role::ALL {
+            let words = format!("Runs is not for the role {}", role.name());
+            let refused = Status::permission_denied(words.as_str());
+            let may = check_call(&extensions(role), "/tharsis.peer.v1.Peer/Runs");
+            assert_eq!(is_unknown("Runs", &refused), may.is_ok(), "{words}");
+            assert!(may.err().is_none_or(|refused| refused.message() == words));
+            assert!(!is_unknown("Runs", &Status::unavailable(words.as_str())));
+            assert!(!is_unknown("Logs", &refused) && !is_unknown("Walks", &refused));
+        }
+        assert!(!is_unknown("Runs", &Status::permission_denied("machine 7 was revoked")));
     }
 
     #[test]

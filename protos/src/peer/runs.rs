@@ -4,6 +4,7 @@ use super::names::{task, task_bytes};
 use super::{Called, Credentials, PeerClient, Status, wire};
 use crate::call::{CallError, chain};
 use crate::message::{BadMessage, node_id, text};
+use crate::rights;
 use crate::runs::{RUN_TEXT_BYTES_MAX, RunBatch, RunOutcome, RunQuery, RunSpan};
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -36,7 +37,6 @@ pub async fn runs(
     };
     let mut client = PeerClient::new(own.channel(&endpoint, &address, Called::Node(node.0)));
     let asked = client.runs(request(node, query));
-    let named = move |address: &str, status: &Status| CallError::from_status(CALL, address, status);
     match tokio::time::timeout(deadline, asked).await {
         Ok(Ok(answer)) => {
             let read = move |part: Result<wire::RunSpans, Status>| match part {
@@ -45,13 +45,21 @@ pub async fn runs(
                     address: address.clone(),
                     cause,
                 }),
-                Err(status) => Err(named(&address, &status)),
+                Err(status) => Err(refused(&address, &status)),
             };
             Ok(answer.into_inner().map(read).boxed())
         }
-        Ok(Err(status)) => Err(named(&address, &status)),
+        Ok(Err(status)) => Err(refused(&address, &status)),
         Err(_) => Err(CallError::Deadline { call: CALL, address, deadline }),
     }
+}
+
+fn refused(address: &str, status: &Status) -> CallError {
+    if rights::is_unknown("Runs", status) {
+        let cause = Status::unimplemented("the node does not know the call");
+        return CallError::from_status(CALL, address, &cause);
+    }
+    CallError::from_status(CALL, address, status)
 }
 
 fn request(node: NodeId, query: RunQuery) -> wire::RunsRequest {
@@ -134,6 +142,7 @@ fn span(span: wire::RunSpan) -> Result<RunSpan, BadMessage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RefusalCode;
     use tharsis_types::TaskId;
 
     fn told(outcome: RunOutcome) -> RunSpan {
@@ -164,6 +173,16 @@ mod tests {
         let short =
             wire::RunsRequest { task: Bytes::from_static(&[1, 2, 3]), ..wire::RunsRequest::default() };
         assert!(query(&short).unwrap_err().to_string().contains("task"));
+    }
+
+    #[test]
+    fn a_node_of_a_release_without_the_call_does_not_implement_it() {
+        let code = |role: &str| {
+            let status = Status::permission_denied(format!("Runs is not for the role {role}"));
+            refused("a:1", &status).refusal_code()
+        };
+        assert_eq!(code("operator"), Some(RefusalCode::Unimplemented));
+        assert_eq!(code("node"), Some(RefusalCode::PermissionDenied));
     }
 
     #[test]
