@@ -10,6 +10,7 @@
 //! timeouts of the stream; an expired one is [`SocketError::Timeout`].
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -122,6 +123,27 @@ pub fn bind(path: &Path) -> Result<UnixListener, SocketError> {
     fs::set_permissions(path, Permissions::from_mode(0o600))
         .map_err(|cause| failed("close the socket to others", cause))?;
     Ok(listener)
+}
+
+/// Refuses a path at which [`bind`] could not listen, as far as that shows without making anything. It does
+/// not look who listens there.
+///
+/// # Errors
+/// As [`bind`].
+pub fn check_place(path: &Path) -> Result<(), SocketError> {
+    let unbound = |cause| failed("bind the socket", cause);
+    SocketAddrUnix::new(path).map_err(|cause| unbound(cause.into()))?;
+    if fs::symlink_metadata(path).is_ok_and(|there| !there.file_type().is_socket()) {
+        return Err(unbound(ErrorKind::AddrInUse.into()));
+    }
+    let directory = path.parent().unwrap_or(Path::new("."));
+    if directory.exists() {
+        check_directory(directory)?;
+    }
+    let there = directory.ancestors().find(|above| above.exists()).unwrap_or(Path::new("/"));
+    // Nothing is inside what is no directory.
+    let inside = rustix::fs::access(there.join("."), Access::WRITE_OK | Access::EXEC_OK);
+    inside.map_err(|cause| failed("write to the directory of the socket", cause.into()))
 }
 
 /// Connects to a listener. One that hangs takes nobody up: when so many wait there already as it lets wait,
@@ -387,6 +409,24 @@ mod tests {
         bind(&path).unwrap();
         fs::set_permissions(path.parent().unwrap(), Permissions::from_mode(0o750)).unwrap();
         assert!(matches!(bind(&path), Err(SocketError::OpenDirectory { mode: 0o750, .. })));
+    }
+
+    #[test]
+    fn a_place_that_binding_would_refuse_is_refused_and_nothing_is_made() {
+        let root = tempfile::tempdir().unwrap();
+        let place = |name: &str| root.path().join(name);
+        let socket = place("private/below/node.sock");
+        check_place(&socket).unwrap();
+        assert!(!place("private").exists());
+        let _listener = bind(&socket).unwrap();
+        check_place(&socket).unwrap();
+        fs::write(place("private/below/file"), "a file").unwrap();
+        for refused in ["file", "file/node.sock", "file/below/node.sock"] {
+            assert!(check_place(&place("private/below").join(refused)).is_err(), "{refused}");
+        }
+        assert!(check_place(&place(&"x".repeat(108))).is_err());
+        fs::set_permissions(place("private/below"), Permissions::from_mode(0o755)).unwrap();
+        assert!(matches!(check_place(&socket), Err(SocketError::OpenDirectory { mode: 0o755, .. })));
     }
 
     /// A node that was stopped, at which others have asked.

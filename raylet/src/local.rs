@@ -7,7 +7,7 @@ use crate::inbox::{Inbox, Input};
 use crate::lists;
 use crate::logs::Logs;
 use crate::names::Names;
-use crate::own_files::{close_to_group, mark};
+use crate::own_files::{close_to_group, is_to_be_closed, mark};
 use crate::port::{Facts, Port, function_table};
 use crate::registry::{Job, Registry};
 use crate::timeline;
@@ -134,6 +134,18 @@ impl LocalSocket {
             let _joined = thread.join();
         }
         let _removed = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Refuses a path at which no node could listen, as far as that shows without making anything. It does not
+/// look who listens there.
+///
+/// # Errors
+/// The reason.
+pub fn check_place(path: &Path) -> Result<(), SocketError> {
+    match local_socket::check_place(path) {
+        Err(SocketError::OpenDirectory { .. }) if is_to_be_closed(folder_of(path)) => Ok(()),
+        checked => checked,
     }
 }
 

@@ -55,6 +55,11 @@ pub fn close_to_group(file: &File, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether a folder is open to others only until [`close_to_group`] has closed it.
+pub fn is_to_be_closed(folder: &Path) -> bool {
+    folder.metadata().is_ok_and(|data| data.is_dir() && is_opened_by_a_volume(&data) && is_marked(folder))
+}
+
 fn is_opened_by_a_volume(data: &Metadata) -> bool {
     let mode = data.mode() & 0o7777;
     let is_opened = if data.is_dir() { mode & 0o2077 == 0o2070 } else { mode & 0o077 == 0o060 };
@@ -85,8 +90,12 @@ mod tests {
         std::os::unix::fs::symlink(&file, folder.join(MARK)).unwrap();
         assert_eq!(closed(&folder, 0o2770), 0o2770, "a link is no mark");
         std::fs::remove_file(folder.join(MARK)).unwrap();
+        set_permissions(&folder, Permissions::from_mode(0o2770)).unwrap();
+        assert!(!is_to_be_closed(&folder));
         (0..2).for_each(|_| mark(&folder));
+        assert!(is_to_be_closed(&folder) && !is_to_be_closed(&file));
         assert_eq!(closed(&folder, 0o2770), 0o700);
+        assert!(!is_to_be_closed(&folder));
         for mode in [0o600, 0o640, 0o604, 0o644, 0o666] {
             assert_eq!(closed(&file, mode), mode);
         }

@@ -3,7 +3,9 @@
 use crate::home::{self, Home, SMALL, segments};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::fs::Permissions;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 
 /// Subjects that are checked whatever the settings are.
 const ALWAYS: [&str; 10] = [
@@ -86,6 +88,12 @@ fn what_a_start_would_be_refused_for_fails_and_the_rest_is_checked() {
     let ended = home.run(words);
     ended.assert_refused(1, &["checks failed"]);
     assert!(ended.out.contains("NotFound") && ended.out.contains(&none), "{}", ended.out);
+    // Others may enter its folder.
+    std::fs::create_dir(home.path("open")).unwrap();
+    std::fs::set_permissions(home.path("open"), Permissions::from_mode(0o755)).unwrap();
+    let (rows, status) = checked(&home, &["--socket", &home.text("open/node.sock")]);
+    let (state, found) = row(&rows, "socket");
+    assert!(status == 1 && state == "failed" && found.contains("mode 755"), "{found}");
     // No node has such settings.
     home.run(["doctor", "--num-gpus", "999"]).assert_refused(2, &["--num-gpus 999"]);
     home.run(["doctor", "--store", "1KiB"]).assert_refused(2, &["--store", "smallest"]);

@@ -153,6 +153,8 @@ pub struct Socket {
     pub path: PathBuf,
     /// The process that listens there.
     pub holder: Option<u32>,
+    /// The reason why a node could not listen there, whoever does.
+    pub problem: Option<String>,
 }
 
 /// The etcd of the control store.

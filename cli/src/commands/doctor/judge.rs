@@ -194,13 +194,18 @@ fn listed(addresses: &[IpAddr]) -> String {
 fn socket(facts: &Socket) -> Row {
     const NAME: &str = "socket";
     let path = facts.path.display();
-    match facts.holder {
-        Some(process) => Row::warning(
+    match (facts.holder, &facts.problem) {
+        (Some(process), _) => Row::warning(
             NAME,
             format!("{path}: process {process} listens there, a node of this user"),
             "stop it with `tharsis stop`, or say another --socket for one more node",
         ),
-        None => Row::ok(NAME, format!("{path} is free")),
+        (None, Some(problem)) => Row::failed(
+            NAME,
+            format!("{path}: {problem}"),
+            "say another --socket, in a folder that is this user's alone (mode 0700) or is yet to be made",
+        ),
+        (None, None) => Row::ok(NAME, format!("{path} is free")),
     }
 }
 

@@ -34,7 +34,7 @@ fn good() -> Facts {
             is_told: false,
             addresses: Ok(vec![IpAddr::from([10, 0, 0, 1])]),
         },
-        socket: Socket { path: PathBuf::from("/run/node.sock"), holder: None },
+        socket: Socket { path: PathBuf::from("/run/node.sock"), holder: None, problem: None },
         port: Ok(SocketAddr::from(([127, 0, 0, 1], 0))),
         etcd: Some(Etcd { servers: "http://e:1".to_owned(), problem: None }),
         heads: Some(Heads { addresses: "h:1".to_owned(), answer: Answer::Admitted }),
@@ -210,6 +210,7 @@ fn names_and_servers_are_judged() {
             "10.0.0.1, 10.0.0.1, ..",
         ),
         (|facts| facts.socket.holder = Some(12), "socket", Warning, "process 12"),
+        (|facts| facts.socket.problem = Some("open".to_owned()), "socket", Failed, "/run/node.sock: open"),
         (|facts| facts.port = Err("taken".to_owned()), "port", Failed, "taken"),
         (|facts| facts.port = Ok(SocketAddr::from(([127, 0, 0, 1], 7))), "port", Fine, "127.0.0.1:7 is free"),
         (

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tharsis::join;
 use tharsis::process::Security;
 use tharsis_protos::connection::Credentials;
+use tharsis_raylet::local;
 
 /// Time that a name server may take.
 const RESOLVE_WAIT: Duration = Duration::from_secs(5);
@@ -51,7 +52,8 @@ fn resolve(name: &str) -> Result<Vec<IpAddr>, String> {
 /// The socket of the node.
 pub fn socket(settings: &Settings) -> Socket {
     let path = settings.socket();
-    Socket { holder: reach::listener(&path), path }
+    let problem = local::check_place(&path).err().map(|problem| problem.to_string());
+    Socket { holder: reach::listener(&path), problem, path }
 }
 
 /// The address on which the node would listen, if it is free.
