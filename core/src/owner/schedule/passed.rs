@@ -73,7 +73,7 @@ impl Schedule {
         let mut left_out = self.refusals.left_out(now, shape.key.job);
         left_out.push(passed.node);
         left_out.extend(self.requested(slot).filter(|used| used.waits()).map(|used| used.node));
-        while have < count.min(REQUESTS_MAX) && self.has_quota_left(slot) {
+        while have < count.min(REQUESTS_MAX) && self.has_quota_left(slot) && !self.is_crowded(now, slot) {
             let key = &self.shapes[slot].key;
             let wishes = Wishes { near: passed.near, left_out: &left_out, ..Wishes::default() };
             let Choice::Now(node) = view.choose(now, &key.resources, &key.placement, wishes) else { break };

@@ -161,7 +161,7 @@ impl Schedule {
 
     /// Whether a shape without resources has as many leases as it may have for now. It has more as tasks
     /// take long or wait for others.
-    fn is_crowded(&mut self, now: Now, shape_index: Slot<Shape>) -> bool {
+    pub(super) fn is_crowded(&mut self, now: Now, shape_index: Slot<Shape>) -> bool {
         let shape = &self.shapes[shape_index];
         // Every actor has a worker of its own, for as long as it lives.
         let is_bounded = shape.key.resources == Resources::default() && !shape.key.constructs;
@@ -210,7 +210,10 @@ impl Schedule {
         // A lease that has a task does not count: that task may wait for a task of this queue.
         let mut have = there.filter(|used| used.in_flight.is_empty()).count();
         let demand = shape.key.resources.clone();
-        while have < count && have < REQUESTS_MAX && self.has_quota_left(shape_index) {
+        while have < count.min(REQUESTS_MAX)
+            && self.has_quota_left(shape_index)
+            && !self.is_crowded(now, shape_index)
+        {
             let mut choice = self.choose(now, shape_index, view, Some(node));
             if choice != Choice::Now(node) && self.return_idle(Some(node), &demand, view, out) {
                 choice = self.choose(now, shape_index, view, Some(node));
