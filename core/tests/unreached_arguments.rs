@@ -305,3 +305,59 @@ fn a_task_comes_to_the_same_node_again_if_no_other_has_room_and_its_timeout_goes
     assert!(!is_pushed(&host));
     assert_eq!(failure(&host, 2), Some(FailureKind::TimedOut));
 }
+
+/// The only lease that is asked for, of this node, which grants it.
+fn granted(host: &mut Host, node: NodeId, event: Event) -> LeaseId {
+    let asked = asked(&host.feed(event));
+    let [(of, lease)] = asked[..] else { panic!("{asked:?}") };
+    assert_eq!(of, node);
+    host.hear(node, Message::LeaseGranted { lease });
+    lease
+}
+
+fn done(host: &mut Host, node: NodeId, lease: LeaseId, n: u64) {
+    let output = Output { value: DoneValue::Stored { len: LEN }, nested: Vec::new() };
+    let outcome = Box::new(DoneOutcome::Returned([output].into_iter().collect()));
+    host.hear(node, Message::TaskDone { lease, task: task(n), attempt: 0, run_ns: 1_000, outcome });
+}
+
+/// The tasks that were sent to other nodes since the last look.
+fn pushed(host: &mut Host) -> Vec<TaskId> {
+    let task = |message| match message {
+        Message::TaskPush { task, .. } => Some(task.task),
+        _ => None,
+    };
+    host.sent.drain(..).filter_map(task).collect()
+}
+
+/// Other nodes have no more than one of them at a time, however brief they are.
+#[test]
+fn a_task_without_retries_waits_for_another_node_than_the_one_that_does_not_reach_its_argument() {
+    let mut host = Host::new(config(member(ME, 1.0)), MS, MS);
+    for node in [HOLDER, OTHER, THIRD] {
+        host.feed(Event::MemberJoined(Arc::new(member(node, 2.0))));
+    }
+    host.feed(Event::DriverJoined { client: DRIVER, job: JOB, weight: 100, quota: None });
+    for (number, priority) in [(0, 0), (1, 1)] {
+        let definition = class(2.0, priority, 0);
+        assert_eq!(definition.max_retries, 0);
+        host.feed(Event::ClassDefined { client: DRIVER, class: number, definition: Ok(definition) });
+    }
+    let lease = granted(&mut host, HOLDER, submitted(1, 0, None));
+    done(&mut host, HOLDER, lease, 1);
+    let cut_off = granted(&mut host, OTHER, submitted(2, 1, None));
+    done(&mut host, OTHER, cut_off, 2);
+    let reference = RefId { object: ObjectId::output(task(1), 0), owner: ME };
+    assert!(asked(&host.feed(submitted(3, 1, Some(reference)))).is_empty());
+    granted(&mut host, THIRD, submitted(4, 1, None));
+    let next = asked(&host.feed(submitted(5, 1, None)));
+    let [(HOLDER, lease)] = next[..] else { panic!("{next:?}") };
+    host.hear(OTHER, Message::CopiesUnreadable { object: reference.object });
+    let tasks = vec![(task(3), 0)];
+    host.hear(OTHER, Message::TaskGiveBack { lease: cut_off, tasks, started: false });
+    assert_eq!(pushed(&mut host).last(), Some(&task(5)));
+    done(&mut host, OTHER, cut_off, 5);
+    assert_eq!(pushed(&mut host), []);
+    host.hear(HOLDER, Message::LeaseGranted { lease });
+    assert_eq!(pushed(&mut host), [task(3)]);
+}

@@ -307,7 +307,7 @@ impl Schedule {
         }
         let shape = &mut self.shapes[slot];
         loop {
-            let task = shape.next_for(node, now)?;
+            let (task, _) = shape.next_for(node, now)?;
             if !tasks.tombstone_to_gone(task) {
                 return Some((node, task, failure));
             }

@@ -430,11 +430,11 @@ impl Schedule {
         for lease in ready {
             let used = leases::used_mut(&mut self.leases, lease);
             while used.in_flight.len() < depth {
-                let Some(slot) = shape.next_for(used.node, now) else { break };
+                let Some((slot, passed)) = shape.next_for(used.node, now) else { break };
                 let task = &tasks[slot];
                 if !task.has_retries() && used.node != self.me && !used.in_flight.is_empty() {
                     // If that node died, this task might have started or not, and it has no retry.
-                    shape.queue.push(Turn::of(task, End::Front), slot);
+                    shape.push_besides(passed, Turn::of(task, End::Front), slot);
                     break;
                 }
                 if tasks.tombstone_to_gone(slot) {

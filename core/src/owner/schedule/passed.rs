@@ -23,7 +23,7 @@ impl Schedule {
         slot: Slot<Task>,
     ) {
         self.dirty.insert(shape);
-        self.shapes[shape].passed.entry(passed).or_default().push(turn, slot);
+        self.shapes[shape].push_besides(Some(passed), turn, slot);
     }
 
     /// Asks other nodes for leases for the tasks of a shape for which one is passed over. If none would start

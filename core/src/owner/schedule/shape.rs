@@ -162,15 +162,16 @@ impl Shape {
         }
     }
 
-    /// Takes the next task for a lease on a node; it may be a tombstone.
-    pub(super) fn next_for(&mut self, node: NodeId, now: Now) -> Option<Slot<Task>> {
+    /// Takes the next task for a lease on a node, which may be a tombstone; and tells the queue in which it
+    /// stood, if that is one for which a node is passed over.
+    pub(super) fn next_for(&mut self, node: NodeId, now: Now) -> Option<(Slot<Task>, Option<Passed>)> {
         if let Some(near) = self.near.get_mut(&node) {
             let next = near.pop();
             assert!(next.is_some(), "an empty queue is kept for node {node}");
             if near.is_empty() {
                 self.near.remove(&node);
             }
-            return next;
+            return next.map(|slot| (slot, None));
         }
         let passed_on = self.passed.iter_mut().find(|(passed, _)| passed.node != node);
         if let Some((passed, line)) = passed_on {
@@ -179,9 +180,17 @@ impl Shape {
             if line.is_empty() {
                 self.passed.remove(&passed);
             }
-            return next;
+            return next.map(|slot| (slot, Some(passed)));
         }
-        self.queue.pop(now)
+        self.queue.pop(now).map(|slot| (slot, None))
+    }
+
+    /// Puts a task into the queue of all nodes but one, or into the common one.
+    pub(super) fn push_besides(&mut self, passed: Option<Passed>, turn: Turn, slot: Slot<Task>) {
+        match passed {
+            Some(passed) => self.passed.entry(passed).or_default().push(turn, slot),
+            None => self.queue.push(turn, slot),
+        }
     }
 
     /// Moves the tasks that are queued for a node to the common queue.
