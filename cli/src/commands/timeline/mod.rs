@@ -152,8 +152,9 @@ fn write_file(path: &Path, nodes: &[NodeRuns], jobs: &[JobBar]) -> Result<()> {
         return Ok(to.flush()?);
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // As other files, by the umask.
-    let permissions = Permissions::from_mode(0o666);
+    // Those of the file that it replaces, or of other files, by the umask.
+    let replaced = std::fs::metadata(&path).map(|found| found.permissions());
+    let permissions = replaced.unwrap_or_else(|_| Permissions::from_mode(0o666));
     let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder)?;
     let mut to = BufWriter::new(&mut file);
     trace::write(&mut to, nodes, jobs)?;
@@ -172,10 +173,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, link) = (folder.path().join("trace.json"), folder.path().join("link"));
         std::fs::write(&path, "before").unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
         std::os::unix::fs::symlink(&path, &link).unwrap();
         write_file(&link, &[], &[]).unwrap();
         assert!(std::fs::read_to_string(&path).unwrap().contains("traceEvents"));
         assert!(link.is_symlink());
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         write_file(&folder.path().join("new.json"), &[], &[]).unwrap();
         assert!(write_file(folder.path(), &[], &[]).is_err(), "it is a folder");
         assert!(write_file(&folder.path().join("none/trace.json"), &[], &[]).is_err());
