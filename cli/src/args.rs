@@ -4,11 +4,13 @@ mod help;
 mod job;
 mod sql;
 mod timeline;
+mod top;
 
 pub use help::{command, read};
 pub use job::{ClusterArgs, JobCommand, SubmitArgs};
 pub use sql::SqlArgs;
 pub use timeline::TimelineArgs;
+pub use top::TopArgs;
 
 use crate::bench::Place;
 use crate::settings::flags::{FlagsOf, TextParser};
@@ -214,6 +216,8 @@ pub enum Command {
     /// Admit machines to the cluster of the head on this machine.
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Show nodes, jobs and waiting tasks of the cluster, again each second until q is pressed.
+    Top(TopArgs),
     /// Start nodes on the hosts of a cluster file, over ssh, and wait until they are members.
     Up(HostsArgs),
     /// Print the version.

@@ -12,8 +12,8 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Look",
         &[
-            "nodes", "workers", "jobs", "tasks", "actors", "graphs", "groups", "objects", "memory", "logs",
-            "timeline", "why",
+            "top", "nodes", "workers", "jobs", "tasks", "actors", "graphs", "groups", "objects", "memory",
+            "logs", "timeline", "why",
         ],
     ),
     ("Run programs", &["job"]),
@@ -23,7 +23,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
 ];
 
 /// Examples of a command, whose words are divided by a space, and what each does.
-const EXAMPLES: [(&str, &[(&str, &str)]); 40] = [
+const EXAMPLES: [(&str, &[(&str, &str)]); 41] = [
     (
         "sql",
         &[
@@ -68,6 +68,15 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 40] = [
         &[
             ("tharsis stop", "stop the node of this machine"),
             ("tharsis stop --drain=1m", "let its work end first"),
+        ],
+    ),
+    (
+        "top",
+        &[
+            ("tharsis top", "look at the cluster until q is pressed"),
+            ("tharsis top --interval 5s", "the same with fewer questions to nodes"),
+            ("tharsis top --once", "print it and end"),
+            ("tharsis top --json", "the same for a program"),
         ],
     ),
     (

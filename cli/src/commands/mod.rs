@@ -25,6 +25,7 @@ mod stop;
 mod targets;
 mod timeline;
 mod token;
+mod top;
 mod why;
 
 #[cfg(feature = "frames")]
@@ -94,6 +95,7 @@ pub fn run(args: Args) -> Result<()> {
         Command::Tasks(asked) => list::run(Kind::Tasks, &asked),
         Command::Timeline(asked) => timeline::run(&asked),
         Command::Token(asked) => token::run(asked),
+        Command::Top(asked) => top::run(&asked),
         Command::Up(asked) => hosts::up(&asked.file),
         Command::Version { json } => version(json),
         Command::Workers(asked) => list::run(Kind::Workers, &asked),

@@ -29,4 +29,5 @@ mod settings;
 mod sql;
 mod sql_terminal;
 mod telemetry;
+mod top;
 mod upgrade;
