@@ -1,6 +1,7 @@
 //! Output of the command. A reader that goes away (`| head -1`) ends the command quietly.
 
 use anyhow::Result;
+use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 #[cfg(feature = "frames")]
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -15,6 +16,24 @@ pub fn line(text: &str) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         outcome => Ok(outcome?),
     }
+}
+
+/// A line for people. A program may write what moves the cursor, sets the title or answers in the place of
+/// whoever looks at its output, and choose its names so: such characters are escaped. Programs read `--json`.
+pub fn plain(line: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c == '\t' || !c.is_control();
+    if line.chars().all(is_plain) {
+        return line.into();
+    }
+    line.chars().map(|c| if is_plain(c) { c.to_string() } else { c.escape_default().to_string() }).collect()
+}
+
+/// Prints lines for people, each as [`plain`] has it.
+///
+/// # Errors
+/// As of [`line`].
+pub fn plain_lines(lines: &[String]) -> Result<()> {
+    lines.iter().try_for_each(|text| line(&plain(text)))
 }
 
 /// The status with which the command ends when the reader of a [`Stream`] goes away.
@@ -96,5 +115,16 @@ pub fn bytes(bytes: &[u8]) -> Result<()> {
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         outcome => Ok(outcome?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_that_move_the_cursor_are_escaped() {
+        assert_eq!(plain("tab\there"), "tab\there");
+        assert_eq!(plain("\u{1b}]0;title\u{7}\r\u{9b}2J ä"), "\\u{1b}]0;title\\u{7}\\r\\u{9b}2J ä");
     }
 }

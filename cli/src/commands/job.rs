@@ -295,7 +295,7 @@ async fn list_all(cluster: &Cluster, json: bool) -> Result<()> {
     if json {
         return output::line(&list::as_json(&table).to_string());
     }
-    list::as_text(&table).iter().try_for_each(|line| output::line(line))
+    output::plain_lines(&list::as_text(&table))
 }
 
 fn row(record: &Submission, now_ms: u64) -> Vec<Cell> {
@@ -322,8 +322,8 @@ fn show(record: &Submission, json: bool) -> Result<()> {
         return output::line(&serde_json::to_string(record)?);
     }
     output::line(&format!("{} {}", record.name, describe(record)))?;
-    output::line(&format!("  program  {}", record.words.join(" ")))?;
-    output::line(&format!("  folder   {}", record.folder))?;
+    output::line(&output::plain(&format!("  program  {}", record.words.join(" "))))?;
+    output::line(&output::plain(&format!("  folder   {}", record.folder)))?;
     let process = record.pid.map_or_else(String::new, |pid| format!(", process {pid}"));
     output::line(&format!("  node     {}{process}", record.node))?;
     let ended_ms = record.ended_unix_ms.unwrap_or_else(unix_ms);

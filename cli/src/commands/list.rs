@@ -134,7 +134,7 @@ fn print(table: Table, asked: &RowsArgs) -> Result<()> {
     if asked.json {
         return output::line(&as_json(&table).to_string());
     }
-    as_text(&table).iter().try_for_each(|line| output::line(line))
+    output::plain_lines(&as_text(&table))
 }
 
 fn check_columns(kind: Kind, asked: &RowsArgs) -> Result<(), Refusal> {
@@ -300,14 +300,20 @@ pub(super) fn as_json(table: &Table) -> Value {
 
 /// Text with columns as wide as their widest cell, numbers to the right.
 pub(super) fn as_text(table: &Table) -> Vec<String> {
-    let widths: Vec<usize> = (0..table.columns.len()).map(|column| width(table, column)).collect();
+    let texts = |row: &Vec<Cell>| row.iter().map(text).collect::<Vec<_>>();
+    let rows: Vec<Vec<String>> = table.rows.iter().map(texts).collect();
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([table.columns[column].len()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..table.columns.len()).map(width).collect();
     let mut lines = Vec::with_capacity(table.rows.len() + 2);
     let heads = table.columns.iter().zip(&widths).map(|(name, width)| format!("{name:<width$}"));
     lines.push(joined(heads));
-    for row in &table.rows {
-        lines.push(joined(row.iter().zip(&widths).map(|(cell, width)| match cell {
-            Cell::Number(number) => format!("{number:>width$}"),
-            other => format!("{other:<width$}"),
+    for (row, texts) in table.rows.iter().zip(&rows) {
+        lines.push(joined(row.iter().zip(texts).zip(&widths).map(|((cell, text), width)| match cell {
+            Cell::Number(_) => format!("{text:>width$}"),
+            _ => format!("{text:<width$}"),
         })));
     }
     if 0 < table.other_count {
@@ -316,9 +322,9 @@ pub(super) fn as_text(table: &Table) -> Vec<String> {
     lines
 }
 
-fn width(table: &Table, column: usize) -> usize {
-    let cells = table.rows.iter().map(|row| row[column].to_string().chars().count());
-    cells.chain([table.columns[column].len()]).max().unwrap_or(0)
+/// A cell for people: programs choose the names of jobs and tasks.
+fn text(cell: &Cell) -> String {
+    output::plain(&cell.to_string()).into_owned()
 }
 
 fn joined(cells: impl Iterator<Item = String>) -> String {
@@ -411,5 +417,8 @@ mod tests {
         let json = as_json(&table);
         assert_eq!(json["rows"][1], json!({"name": "train", "age_ms": 120}));
         assert_eq!(json["other_count"], 5);
+        table.rows = vec![vec![Cell::text("a\u{1b}[2J"), Cell::number(Some(1))]];
+        assert_eq!(as_text(&table)[1], "a\\u{1b}[2J       1");
+        assert_eq!(as_json(&table)["rows"][0]["name"], "a\u{1b}[2J");
     }
 }

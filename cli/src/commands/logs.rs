@@ -9,7 +9,6 @@ use crate::refusal::Refusal;
 use crate::settings::Settings;
 use anyhow::Result;
 use futures::StreamExt;
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
@@ -196,18 +195,8 @@ fn text(node: u64, line: &LogLine, json: bool) -> String {
         .to_string();
     }
     let stream = if *is_stderr { " err" } else { "" };
-    let text = shown(text);
+    let text = output::plain(text);
     format!("{} node {node:016x} worker {pid} job {}{stream} | {text}", time_of_day(*unix_ms), job.0)
-}
-
-/// A line for people. A program may write what moves the cursor, sets the title or answers in the place of
-/// whoever looks at its output: such characters are escaped. Programs read `--json`.
-fn shown(line: &str) -> Cow<'_, str> {
-    let is_plain = |c: char| c == '\t' || !c.is_control();
-    if line.chars().all(is_plain) {
-        return line.into();
-    }
-    line.chars().map(|c| if is_plain(c) { c.to_string() } else { c.escape_default().to_string() }).collect()
 }
 
 /// The time of day (UTC).
@@ -233,8 +222,6 @@ mod tests {
             text(255, &line, false),
             "01:01:03.007 node 00000000000000ff worker 42 job 3 err | so it goes"
         );
-        assert_eq!(shown("tab\there"), "tab\there");
-        assert_eq!(shown("\u{1b}]0;title\u{7}\r\u{9b}2J ä"), "\\u{1b}]0;title\\u{7}\\r\\u{9b}2J ä");
         let json: serde_json::Value = serde_json::from_str(&text(255, &line, true)).unwrap();
         assert_eq!((&json["stream"], &json["text"]), (&"stderr".into(), &"so it goes".into()));
     }

@@ -24,7 +24,7 @@ pub fn run(socket: &Path, json: bool) -> Result<()> {
     if json {
         return output::line(&serde_json::to_string(&inventory)?);
     }
-    describe(&inventory).iter().try_for_each(|line| output::line(line))
+    output::plain_lines(&describe(&inventory))
 }
 
 /// Sums over objects with a common property.

@@ -15,10 +15,7 @@ pub fn run(socket: &Path, json: bool) -> Result<()> {
     if json {
         return output::line(&serde_json::to_string(&report)?);
     }
-    for line in describe(&report) {
-        output::line(&line)?;
-    }
-    Ok(())
+    output::plain_lines(&describe(&report))
 }
 
 fn describe(report: &Report) -> Vec<String> {

@@ -24,7 +24,7 @@ pub fn run(socket: &Path, subject: Subject, json: bool) -> Result<()> {
     if json {
         return output::line(&serde_json::to_string(&story)?);
     }
-    describe(&story).iter().try_for_each(|line| output::line(line))
+    output::plain_lines(&describe(&story))
 }
 
 fn describe(story: &Story) -> Vec<String> {
