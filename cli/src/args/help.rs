@@ -263,6 +263,9 @@ fn with(command: Command, path: &str, examples: &[(&str, &str)]) -> Command {
 }
 
 #[cfg(test)]
+mod page_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;

@@ -19,6 +19,8 @@ mod logs;
 mod memory;
 mod node;
 mod pages;
+#[cfg(test)]
+mod samples_tests;
 mod start;
 mod status;
 mod stop;

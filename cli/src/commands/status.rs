@@ -18,7 +18,8 @@ pub fn run(socket: &Path, json: bool) -> Result<()> {
     output::plain_lines(&describe(&report))
 }
 
-fn describe(report: &Report) -> Vec<String> {
+/// The lines of the answer for people.
+pub(super) fn describe(report: &Report) -> Vec<String> {
     let mib = |bytes: u64| bytes >> 20;
     let mut lines = vec![format!("node {:016x}, process {}", report.node, report.pid)];
     for node in &report.nodes {

@@ -27,7 +27,8 @@ pub fn run(socket: &Path, subject: Subject, json: bool) -> Result<()> {
     output::plain_lines(&describe(&story))
 }
 
-fn describe(story: &Story) -> Vec<String> {
+/// The lines of the answer for people.
+pub(super) fn describe(story: &Story) -> Vec<String> {
     let mut lines = story.present.clone();
     if lines.is_empty() {
         lines.push("not here any more".to_owned());

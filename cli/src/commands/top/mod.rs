@@ -132,6 +132,13 @@ async fn ask_on(mut gatherer: Gatherer, mut signals: Vec<Signal>, interval: Dura
     }
 }
 
+/// The lines of a sample, for the documents.
+#[cfg(test)]
+pub(super) fn sample_lines() -> Vec<String> {
+    let view = View::of(&view::tests::sample());
+    table::lines(&view, None, usize::MAX, None).into_iter().map(|line| line.text).collect()
+}
+
 /// Waits for one of several signals.
 async fn any_of(signals: &mut [Signal]) {
     let waits = signals.iter_mut().map(|signal| Box::pin(signal.recv()));
