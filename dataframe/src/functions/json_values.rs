@@ -228,7 +228,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// What stands up to the next comma, colon or end that is not within it.
+    /// The text up to the next comma, colon or end that is not within it.
     fn next_part(&mut self) -> Option<&'a str> {
         let (begin, bytes) = (self.at, self.text.as_bytes());
         let (mut depth, mut is_quoted) = (0_usize, false);
