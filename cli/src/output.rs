@@ -31,7 +31,7 @@ pub fn plain(line: &str) -> Cow<'_, str> {
 /// Prints lines for people, each as [`plain`] has it.
 ///
 /// # Errors
-/// As of [`line`].
+/// As of [`line()`].
 pub fn plain_lines(lines: &[String]) -> Result<()> {
     lines.iter().try_for_each(|text| line(&plain(text)))
 }
