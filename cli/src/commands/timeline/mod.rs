@@ -58,7 +58,7 @@ pub fn run(asked: &TimelineArgs) -> Result<()> {
     nodes.sort_by_key(|node| node.node);
     nodes.iter_mut().for_each(|node| lanes::arrange(&mut node.runs));
     if nodes.iter().all(|node| node.runs.is_empty()) {
-        output::warn("no node remembers such a run");
+        output::warn("no node remembers a run that was asked for, so the timeline has none");
     }
     let path = asked.output.as_deref().filter(|path| *path != Path::new("-"));
     match path {
