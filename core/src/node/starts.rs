@@ -30,11 +30,13 @@ impl Node {
         let call = run.call(&self.owner)?;
         let arguments = call.dependencies.iter().map(|(dependency, slot)| {
             let (object, value) = call.argument(&self.owner, *slot);
-            let value = match value? {
-                Value::Inline(bytes) => ArgumentValue::Inline(bytes),
-                // Its owner may have freed the copy since it was pinned for the run.
-                Value::Stored { .. } => ArgumentValue::Local(self.store.find_pinned(run.client, object)?),
-                Value::Failed(_) => return None,
+            let value = match value {
+                Some(Value::Inline(bytes)) => ArgumentValue::Inline(bytes),
+                // Since it was pinned for the run, its owner may have freed the copy or failed, or is asked
+                // anew. A run that is announced and not read would wait in its worker for ever.
+                Some(Value::Stored { .. } | Value::Failed(_)) | None => {
+                    ArgumentValue::Local(self.store.find_pinned(run.client, object)?)
+                }
             };
             Some((dependency.parameter, dependency.reference, value))
         });
