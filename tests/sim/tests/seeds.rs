@@ -25,6 +25,7 @@ const NAMED: &[(u64, &str)] = &[
     (21_146, "a rule takes the group of another node for one of the same call that is gone"),
     (21_358, "a task ends with its group, for which there is no room any more, and does not say why"),
     (41_535, "a copy that was freed and is still read counts again when its object is made again"),
+    (1_000_189, "a run was announced whose argument its owner was asked about anew"),
 ];
 /// Further seeds of a long run, other ones each time.
 const FURTHER_COUNT: u64 = 10_000;
